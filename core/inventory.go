@@ -1,0 +1,47 @@
+package core
+
+// STUB replaced by the inventory helper
+type Inventory struct {
+	Root    string `json:"root"`
+	Segment string `json:"segment"`
+}
+type Evidence struct {
+	Findings       []Finding
+	Complete       bool
+	Checkouts      []Checkout
+	Bytes, Entries int64
+	Manifest       Manifest
+	Notes          []string
+}
+
+func (e Evidence) Safe() bool { return false }
+
+type Checkout struct {
+	Path    string `json:"path"`
+	Kind    string `json:"kind"`
+	Verdict string `json:"verdict"`
+	Reason  Reason `json:"reason"`
+	Cause   Cause  `json:"cause"`
+}
+type Manifest struct {
+	Device        string         `json:"device"`
+	Inode         string         `json:"inode"`
+	Digest        string         `json:"digest"`
+	Count         int64          `json:"count"`
+	Outside       []string       `json:"outside,omitempty"`
+	Registrations []Registration `json:"registrations,omitempty"`
+}
+type Registration struct {
+	CommonDir  string `json:"common_dir"`
+	Name       string `json:"name"`
+	GitDirFile string `json:"gitdir_file"`
+}
+
+func (q Inventory) Script() Script                     { return Script{Name: "inventory"} }
+func (q Inventory) Judge(said Said) Evidence           { return Evidence{} }
+func (q Greet) Script() Script                         { return Script{Name: "greet"} }
+func (q Settle) Script() Script                        { return Script{Name: "settle"} }
+func (q Remove) Script() Script                        { return Script{Name: "remove"} }
+func (q Greet) Judge(said Said) (Greeting, error)      { return Greeting{}, nil }
+func (q Settle) Judge(said Said) (Settlement, *Failed) { return Settlement{}, nil }
+func (q Remove) Judge(said Said) Outcome               { return nil }
