@@ -1,5 +1,10 @@
 package core
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
 // Exchange is one question of an attempt with its recorded answer.
 type Exchange struct {
 	Query  Query
@@ -12,12 +17,12 @@ type Transcript []Exchange
 // Record is everything one attempt at one target was decided from, and what it
 // came to. It replays offline to the same outcome.
 type Record struct {
-	Version    int
-	Core       string // digest of the core that decided
-	Policy     string // digest of the policy that ruled last, empty when none did
-	Snapshot   Snapshot
-	Transcript Transcript
-	Result     Result
+	Version    int        `json:"version"`
+	Core       string     `json:"core"`   // Digest of the core that decided
+	Policy     string     `json:"policy"` // digest of the policy that ruled last, empty when none did
+	Snapshot   Snapshot   `json:"snapshot"`
+	Transcript Transcript `json:"transcript"`
+	Result     Result     `json:"result"`
 }
 
 // Result is the outcome as people and other programs read it (CLI.md).
@@ -39,4 +44,96 @@ type Result struct {
 	RoundTrips int        `json:"round_trips"`
 	DurationMS int64      `json:"duration_ms"`
 	Record     string     `json:"record"`
+}
+
+// Outcome words of a Result.
+const (
+	OutcomeRemoved     = "removed"
+	OutcomeSkipped     = "skipped"
+	OutcomeFailed      = "failed"
+	OutcomeCancelled   = "cancelled"
+	OutcomeReclaimable = "reclaimable" // a dry run that would begin
+)
+
+// Conclude is the result of what was asked and answered so far. A transcript
+// that ends where the begin would be asked is reclaimable; one that ends in any
+// other question is cut short, and where that question would put leftovers
+// right it is failed(half_removed), because a dry run puts nothing right.
+func Conclude(s Snapshot, t Transcript) Result {
+	a := attempt{snapshot: s, transcript: t}
+	step := a.decide()
+	r := Result{TaskID: s.TaskID, JobID: s.JobID, Attempt: s.Attempt, Target: s.Target,
+		Checkouts: a.evidence.Checkouts, Bytes: a.evidence.Bytes, Outcome: OutcomeCancelled}
+	if a.diverged != nil || a.asked < len(t) {
+		step = Next(s, t)
+	}
+	switch step := step.(type) {
+	case Withdraw:
+		r.Detail = step.Detail
+	case Ask:
+		switch step.Query.(type) {
+		case Begin:
+			r.Outcome, r.Detail = OutcomeReclaimable, "nothing in the directory would be lost; an attempt would now begin to remove it"
+		case Settle:
+			r.tell(fail(HalfRemoved, "an interrupted removal is here; an attempt would first put it right, which looking does not"))
+		default:
+			r.Detail = "cut short before the question " + kindOf(step.Query)
+		}
+	case Done:
+		r.tell(step.Outcome)
+	}
+	if r.Cure == nil {
+		r.Cure = []Remedy{}
+	}
+	if r.Checkouts == nil {
+		r.Checkouts = []Checkout{}
+	}
+	return r
+}
+
+// tell folds an outcome into the result.
+func (r *Result) tell(o Outcome) {
+	switch o := o.(type) {
+	case Removed:
+		r.Outcome, r.Detail = OutcomeRemoved, o.Detail
+		if o.Bytes > 0 {
+			r.Bytes = o.Bytes
+		}
+	case Skipped:
+		r.Outcome, r.Reason, r.Cause, r.Detail, r.Cure, r.Others = OutcomeSkipped, o.Reason, o.Cause, o.Detail, o.Cure, o.Others
+	case Failed:
+		r.Outcome, r.Fault, r.Final, r.Detail, r.Cure = OutcomeFailed, o.Fault, o.Final, o.Detail, o.Cure
+	}
+}
+
+// NewRecord is the record of an attempt that has ended or was cut short.
+func NewRecord(s Snapshot, t Transcript) Record {
+	r := Record{Version: RecordVersion, Core: Digest(), Snapshot: s, Transcript: t, Result: Conclude(s, t)}
+	for _, e := range t {
+		if ruling, ok := e.Answer.(Ruling); ok {
+			r.Policy = ruling.Digest
+		}
+	}
+	return r
+}
+
+// Version names this core's decision; it changes whenever a recorded
+// transcript may lead elsewhere.
+const Version = "1"
+
+// Digest names what decides and what is sent: the version and every script as
+// it is rendered for an empty question.
+func Digest() string {
+	h := sha256.New()
+	h.Write([]byte(Version))
+	for _, q := range []HostQuery{Greet{}, Settle{}, Inventory{}, Remove{}} {
+		h.Write([]byte(q.Script().Body))
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// ScriptDigest names one script's text in a Heard.
+func ScriptDigest(s Script) string {
+	sum := sha256.Sum256([]byte(s.Body))
+	return hex.EncodeToString(sum[:])
 }

@@ -126,6 +126,21 @@ func Parse(root Root, dir string) (Dir, error) {
 	return Dir{root: root.path, segment: inside}, nil
 }
 
+// LastSegment is the last name of a recorded task directory, which must be
+// absolute and end in "tasks" and one segment. It serves where the root cannot
+// be expanded yet; it makes no Dir.
+func LastSegment(dir string) (string, error) {
+	names, err := parts("task directory", dir)
+	if err != nil {
+		return "", err
+	}
+	if len(names) < 2 || names[len(names)-2] != "tasks" {
+		return "", refuse("the task directory %q is not one segment below a directory named tasks", dir)
+	}
+	last := names[len(names)-1]
+	return last, Segment(last)
+}
+
 // Segment refuses what cannot be a task's own name (D16).
 func Segment(name string) error {
 	switch {
