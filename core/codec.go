@@ -12,8 +12,8 @@ import (
 // newest it reads.
 const RecordVersion = 1
 
-// kinds names every query on the wire.
-func kindOf(q Query) string {
+// QueryName is a question's name on the wire, in logs and in records.
+func QueryName(q Query) string {
 	switch q.(type) {
 	case Owner:
 		return "owner"
@@ -34,7 +34,7 @@ func kindOf(q Query) string {
 }
 
 func sameQuery(a, b Query) bool {
-	if kindOf(a) != kindOf(b) {
+	if QueryName(a) != QueryName(b) {
 		return false
 	}
 	x, errX := json.Marshal(a)
@@ -125,7 +125,7 @@ func (e Exchange) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(wireExchange{kindOf(e.Query), query, answer})
+	return json.Marshal(wireExchange{QueryName(e.Query), query, answer})
 }
 
 // UnmarshalJSON reads an exchange; an unknown kind or key is an error.

@@ -64,7 +64,7 @@ func Replay(s Snapshot, t Transcript) (Outcome, error) {
 type Incomplete struct{ Pending Query }
 
 func (e *Incomplete) Error() string {
-	return fmt.Sprintf("the record ends at the question %q", kindOf(e.Pending))
+	return fmt.Sprintf("the record ends at the question %q", QueryName(e.Pending))
 }
 
 // Withdrawn says that the attempt was cancelled and has no outcome.
@@ -90,7 +90,7 @@ func run(s Snapshot, t Transcript) (Step, error) {
 		return nil, a.diverged
 	}
 	if a.asked < len(t) {
-		return nil, &Diverged{a.asked, fmt.Sprintf("the procedure had ended, but the record goes on with %q", kindOf(t[a.asked].Query))}
+		return nil, &Diverged{a.asked, fmt.Sprintf("the procedure had ended, but the record goes on with %q", QueryName(t[a.asked].Query))}
 	}
 	return step, nil
 }
@@ -112,12 +112,12 @@ func ask[A Answer](a *attempt, q Query) (answer A, pending Step) {
 	}
 	recorded := a.transcript[a.asked]
 	if !sameQuery(recorded.Query, q) {
-		a.diverged = &Diverged{a.asked, fmt.Sprintf("the record asks %q, today's procedure another %q", kindOf(recorded.Query), kindOf(q))}
+		a.diverged = &Diverged{a.asked, fmt.Sprintf("the record asks %q, today's procedure another %q", QueryName(recorded.Query), QueryName(q))}
 		return answer, Withdraw{}
 	}
 	answer, ok := recorded.Answer.(A)
 	if !ok {
-		a.diverged = &Diverged{a.asked, fmt.Sprintf("the answer to %q is of another kind", kindOf(q))}
+		a.diverged = &Diverged{a.asked, fmt.Sprintf("the answer to %q is of another kind", QueryName(q))}
 		return answer, Withdraw{}
 	}
 	a.asked++

@@ -77,7 +77,7 @@ func Conclude(s Snapshot, t Transcript) Result {
 		case Settle:
 			r.tell(fail(HalfRemoved, "an interrupted removal is here; an attempt would first put it right, which looking does not"))
 		default:
-			r.Detail = "cut short before the question " + kindOf(step.Query)
+			r.Detail = "cut short before the question " + QueryName(step.Query)
 		}
 	case Done:
 		r.tell(step.Outcome)

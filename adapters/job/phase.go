@@ -1,0 +1,296 @@
+// Package job is the reclamation phase of a cleanup job: the only imperative
+// loop between the pure decision in core and the ports. A backend that has its
+// own jobs, tables and schema embeds exactly this:
+//
+//	phase := &job.Phase{Dialer: dialer, Owners: store, Row: store, Policy: rules}
+//	report, err := phase.Run(ctx, job.Job{
+//		ID: row.ID, TaskID: row.TaskID, Trigger: core.Trigger(row.Trigger), Attempt: row.Attempts,
+//		Snapshot: row.ResourceSnapshot, Stops: job.StopsSucceeded, Hook: core.HookNone,
+//	})
+//	row.ResourceSnapshot = report.Snapshot // outcomes folded in, everything else byte for byte
+//	if err != nil { retryOrFail(row, err, job.Final(err)) }
+//
+// A kept directory is no error: the job succeeds, and the snapshot says why.
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/kandev/reclaim/core"
+	"github.com/kandev/reclaim/ports"
+)
+
+// Stops says how the stop phase before this one went. The zero value is that
+// nobody said, and the phase does not run.
+type Stops int
+
+const (
+	StopsUnknown Stops = iota
+	StopsFailed
+	StopsSucceeded
+)
+
+// Job is what the host knows of one cleanup job whose row is running.
+type Job struct {
+	ID       string
+	TaskID   string
+	Trigger  core.Trigger
+	Attempt  int    // the row's attempts, counted by the lease; the token of every write
+	Snapshot []byte // the row's resource_snapshot
+	Stops    Stops
+	Hook     core.Hook // what became of the profile's cleanup script
+	Labels   map[string]string
+}
+
+// Phase runs the reclamation of jobs. Its fields must not change once Run was
+// called; Run may be called from many goroutines.
+type Phase struct {
+	Dialer ports.Dialer
+	Owners ports.Owners
+	Policy ports.Policy
+	Row    ports.Row
+
+	Records ports.Records // nil keeps no records; the snapshot still holds outcome, reason, cause and detail
+	Log     *slog.Logger  // nil is silent
+
+	PerHost int           // targets in flight per host identity, over all jobs; 0 means 4
+	Limit   time.Duration // of one attempt at one target; 0 means 15 minutes
+	Observe bool          // judge everything, never begin
+
+	mu    sync.Mutex
+	slots map[identity]chan struct{}
+}
+
+// TargetReport is what one attempt at one target came to.
+type TargetReport struct {
+	Result core.Result
+	Record core.Record
+	// Attempted is false where the attempt was cut short or never started: no
+	// outcome is recorded then.
+	Attempted bool
+}
+
+// Report is what a run of the phase came to.
+type Report struct {
+	// Targets in the order of the snapshot; those already removed are left out.
+	Targets []TargetReport
+	// Snapshot is the job's snapshot with the outcomes folded in; every unknown
+	// key and everything untouched is as it was, byte for byte.
+	Snapshot []byte
+	// Withdrawn says that the task was found not terminal any more, or the row in
+	// other hands: the job is to be cancelled.
+	Withdrawn bool
+	// NotRun says, in a sentence, why the phase did nothing at all; empty when it ran.
+	NotRun string
+}
+
+// TargetError is one target's failure. errors.As finds it in Run's error.
+type TargetError struct {
+	Target  core.Target
+	Failure core.Failed
+}
+
+func (e *TargetError) Error() string {
+	return fmt.Sprintf("%s:%s: %s: %s", e.Target.Host, e.Target.TaskDir, e.Failure.Fault, e.Failure.Detail)
+}
+
+// ErrCutShort is wrapped by the error of a target whose attempt did not come to
+// an outcome: the context ended, or the attempt's limit passed.
+var ErrCutShort = errors.New("the attempt was cut short")
+
+// Final reports whether retrying err, an error of Run, can change nothing: every
+// target that failed did so finally, and nothing else went wrong.
+func Final(err error) bool {
+	if err == nil {
+		return false
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		parts := joined.Unwrap()
+		for _, part := range parts {
+			if !Final(part) {
+				return false
+			}
+		}
+		return len(parts) > 0
+	}
+	var target *TargetError
+	return errors.As(err, &target) && target.Failure.Final
+}
+
+const stateWrite = 5 * time.Second // HOST-CONTRACT 4.5: detached from cancellation, 5 s
+
+// Run attempts every target of the job once. The error joins what failed; each
+// part is a *TargetError, wraps ErrCutShort, or is storage's. A skip is no
+// error. One target's failure never prevents another's attempt. Nothing is
+// begun once ctx has ended.
+func (p *Phase) Run(ctx context.Context, j Job) (Report, error) {
+	report := Report{Snapshot: j.Snapshot}
+	switch {
+	case ctx.Err() != nil:
+		report.NotRun = "the context had ended before the phase began"
+		return report, fmt.Errorf("%w: %w", ErrCutShort, context.Cause(ctx))
+	case j.Stops != StopsSucceeded:
+		report.NotRun = "the task's sessions were not all stopped"
+		return report, nil
+	case !j.Trigger.Reclaims():
+		report.NotRun = fmt.Sprintf("jobs of the trigger %q never reclaim", j.Trigger)
+		return report, nil
+	}
+	snapshot, err := core.ParseJobSnapshot(j.Snapshot)
+	if err != nil {
+		return report, fmt.Errorf("the job's snapshot: %w", err)
+	}
+	var due []core.Snapshot
+	for _, target := range snapshot.Targets() {
+		if target.Outcome == core.OutcomeRemoved {
+			continue
+		}
+		due = append(due, core.Snapshot{JobID: j.ID, TaskID: j.TaskID, Trigger: j.Trigger, Attempt: j.Attempt,
+			At: time.Now().Unix(), Begun: target.Begun > 0, Hook: j.Hook, Environment: snapshot.Environment(),
+			Target: target.Target, Invalid: target.Invalid, Labels: j.Labels, Window: int64(p.limit() / time.Second)})
+	}
+
+	hosts := connections{dialer: p.Dialer, open: map[identity]*connection{}}
+	defer hosts.close()
+	reports := make([]TargetReport, len(due))
+	errs := make([]error, len(due))
+	var attempts sync.WaitGroup
+	for i, s := range due {
+		attempts.Go(func() { reports[i], errs[i] = p.attempt(ctx, s, &hosts) })
+	}
+	attempts.Wait()
+
+	report.Targets = reports
+	for i, r := range reports {
+		if !r.Attempted {
+			report.Withdrawn = report.Withdrawn || r.Result.Outcome == core.OutcomeCancelled && errs[i] == nil
+			continue
+		}
+		outcome, err := core.Replay(r.Record.Snapshot, r.Record.Transcript)
+		if err != nil {
+			continue // reclaimable: observed, nothing to fold
+		}
+		if folded, err := snapshot.WithOutcome(r.Record.Snapshot.Target, outcome); err != nil {
+			errs[i] = errors.Join(errs[i], fmt.Errorf("folding the outcome into the snapshot: %w", err))
+		} else {
+			snapshot = folded
+		}
+	}
+	report.Snapshot = snapshot.Bytes()
+	return report, errors.Join(errs...)
+}
+
+func (p *Phase) limit() time.Duration {
+	if p.Limit > 0 {
+		return p.Limit
+	}
+	return core.DefaultWindow * time.Second
+}
+
+// attempt is one pass at one target, from an empty transcript to its outcome in
+// the row.
+func (p *Phase) attempt(ctx context.Context, s core.Snapshot, hosts *connections) (TargetReport, error) {
+	slot := p.slot(identityOf(s.Target))
+	select {
+	case slot <- struct{}{}:
+		defer func() { <-slot }()
+	case <-ctx.Done():
+	}
+	started := time.Now()
+	bounded, cancel := context.WithTimeoutCause(ctx, p.limit(), errors.New("the attempt's limit passed"))
+	defer cancel()
+	trips := 0
+	driver := Driver{Owners: p.Owners, Policy: p.Policy, Row: p.Row, Dry: p.Observe,
+		Connect: func(ctx context.Context) (ports.Session, core.NeverRan) {
+			trips++
+			return hosts.session(ctx, s.Target)
+		},
+		Asked: func(q core.Query) {
+			p.log().DebugContext(ctx, "asking", "task_id", s.TaskID, "question", core.QueryName(q))
+		}}
+	transcript := driver.Run(bounded, s)
+
+	record := core.NewRecord(s, transcript)
+	record.Result.RoundTrips = trips
+	record.Result.DurationMS = time.Since(started).Milliseconds()
+	report := TargetReport{Result: record.Result, Record: record, Attempted: true}
+	detached, done := context.WithTimeout(context.WithoutCancel(ctx), stateWrite)
+	defer done()
+	p.keep(detached, record)
+
+	switch step := core.Next(s, transcript).(type) {
+	case core.Ask:
+		report.Attempted = record.Result.Outcome == core.OutcomeReclaimable && p.Observe
+		if p.Observe && bounded.Err() == nil {
+			return report, nil
+		}
+		return report, fmt.Errorf("%s:%s: %w before %s: %w", s.Target.Host, s.Target.TaskDir, ErrCutShort, core.QueryName(step.Query), context.Cause(bounded))
+	case core.Withdraw:
+		report.Attempted = false
+		p.tell(ctx, record)
+		return report, nil
+	case core.Done:
+		p.tell(ctx, record)
+		var errs []error
+		if failed, ok := step.Outcome.(core.Failed); ok {
+			errs = append(errs, &TargetError{s.Target, failed})
+		}
+		if !p.Observe {
+			conclusion := ports.Conclusion{JobID: s.JobID, Attempt: s.Attempt, Target: s.Target, Outcome: step.Outcome}
+			if err := p.Row.Conclude(detached, conclusion); err != nil {
+				errs = append(errs, fmt.Errorf("%s:%s: recording the outcome %q: %w", s.Target.Host, s.Target.TaskDir, record.Result.Outcome, err))
+			}
+		}
+		return report, errors.Join(errs...)
+	}
+	return report, fmt.Errorf("%s:%s: %w", s.Target.Host, s.Target.TaskDir, ErrCutShort)
+}
+
+func (p *Phase) keep(ctx context.Context, record core.Record) {
+	if p.Records == nil {
+		return
+	}
+	if err := p.Records.Keep(ctx, record); err != nil {
+		p.log().WarnContext(ctx, "the record could not be kept", "task_id", record.Snapshot.TaskID, "error", err)
+	}
+}
+
+// tell writes the one line an operator greps for.
+func (p *Phase) tell(ctx context.Context, record core.Record) {
+	r := record.Result
+	reason, level := string(r.Reason), slog.LevelInfo
+	if r.Outcome == core.OutcomeFailed {
+		reason, level = string(r.Fault), slog.LevelWarn
+	}
+	p.log().Log(ctx, level, "reclamation", "task_id", r.TaskID, "host", r.Target.Host, "remote_task_dir", r.Target.TaskDir,
+		"outcome", r.Outcome, "reason", reason, "cause", string(r.Cause), "detail", r.Detail, "attempt", r.Attempt,
+		"duration", r.DurationMS, "bytes", r.Bytes)
+}
+
+func (p *Phase) log() *slog.Logger {
+	if p.Log != nil {
+		return p.Log
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+func (p *Phase) slot(id identity) chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.slots == nil {
+		p.slots = map[identity]chan struct{}{}
+	}
+	if p.slots[id] == nil {
+		n := p.PerHost
+		if n <= 0 {
+			n = 4
+		}
+		p.slots[id] = make(chan struct{}, n)
+	}
+	return p.slots[id]
+}
