@@ -1,0 +1,166 @@
+package taskpath_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/kandev/reclaim/core/taskpath"
+	"pgregory.net/rapid"
+)
+
+type row struct{ Name, Root, Home, Dir, Want string }
+
+func rows(t testing.TB) []row {
+	raw, err := os.ReadFile("../../fixtures/paths/paths.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []row
+	if err := json.Unmarshal(raw, &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) < 40 {
+		t.Fatalf("only %d rows were read", len(rows))
+	}
+	return rows
+}
+
+func parse(root, home, dir string) (taskpath.Dir, error) {
+	r, err := taskpath.ParseRoot(root, home)
+	if err != nil {
+		return taskpath.Dir{}, err
+	}
+	return taskpath.Parse(r, dir)
+}
+
+func TestAC_003_4_TheTableOfPaths(t *testing.T) {
+	for _, row := range rows(t) {
+		t.Run(row.Name, func(t *testing.T) {
+			dir, err := parse(row.Root, row.Home, row.Dir)
+			switch row.Want {
+			case "refused":
+				if !errors.Is(err, taskpath.ErrRefused) || errors.Is(err, taskpath.ErrNeedsHome) {
+					t.Errorf("got %q, %v; want it refused", dir, err)
+				}
+			case "needs home":
+				if !errors.Is(err, taskpath.ErrNeedsHome) {
+					t.Errorf("got %q, %v; want it to need the home directory", dir, err)
+				}
+			default:
+				if err != nil || dir.String() != row.Want {
+					t.Errorf("got %q, %v; want %q", dir, err, row.Want)
+				}
+			}
+		})
+	}
+}
+
+func TestTheZeroRootHoldsNoDirectory(t *testing.T) {
+	if dir, err := taskpath.Parse(taskpath.Root{}, "/tasks/a"); err == nil {
+		t.Errorf("got %q", dir)
+	}
+}
+
+// A second opinion, deliberately dumb: squeeze the slashes with a loop, compare
+// whole strings.
+func dumb(root, home, dir string) string {
+	squeeze := func(s string) string {
+		for strings.Contains(s, "//") {
+			s = strings.ReplaceAll(s, "//", "/")
+		}
+		if len(s) > 1 {
+			s = strings.TrimSuffix(s, "/")
+		}
+		return s
+	}
+	if strings.TrimSpace(root) == "" {
+		root = "~/.kandev"
+	}
+	if root == "~" {
+		root = home
+	} else if strings.HasPrefix(root, "~/") {
+		root = home + root[1:]
+	}
+	root, home, dir = squeeze(root), squeeze(home), squeeze(dir)
+	if root == home || root+"/tasks" == home || root == "/" || !strings.HasPrefix(root, "/") {
+		return ""
+	}
+	segment := strings.TrimPrefix(dir, root+"/tasks/")
+	if root+"/tasks/"+segment != dir || segment == "" || len(segment) > 255 || strings.HasPrefix(segment, ".reclaim-") || strings.Contains(segment, "/") {
+		return ""
+	}
+	if home == dir || strings.HasPrefix(home, dir+"/") {
+		return ""
+	}
+	for _, s := range []string{root, dir} {
+		for _, name := range strings.Split(s, "/") {
+			if name == "." || name == ".." {
+				return ""
+			}
+		}
+		for _, b := range []byte(s) {
+			if b < 32 || b == 127 {
+				return ""
+			}
+		}
+	}
+	return dir
+}
+
+func TestParseAgreesWithADumbSecondOpinion(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.SampledFrom([]string{"a", "b", "tasks", "tasks", ".", "..", "", "/", "//", "~", ".reclaim-x", "home", "u", "A", "\n", " ", "a.", "x"})
+		path := func(label string) string { return strings.Join(rapid.SliceOfN(part, 0, 6).Draw(t, label), "/") }
+		home := "/home/u"
+		root := rapid.SampledFrom([]string{"/srv/k", "~/.kandev", "", "/home/u", "~", "/", "/home"}).Draw(t, "root")
+		if rapid.Bool().Draw(t, "odd root") {
+			root = "/" + path("root")
+		}
+		expanded := root
+		if strings.HasPrefix(root, "~") {
+			expanded = home + root[1:]
+		}
+		dir := expanded + "/tasks/" + path("dir")
+		if rapid.Bool().Draw(t, "odd dir") {
+			dir = "/" + path("dir")
+		}
+		got, err := parse(root, home, dir)
+		want := dumb(root, home, dir)
+		if (err == nil) != (want != "") || err == nil && got.String() != want {
+			t.Fatalf("root %q dir %q: got %q, %v; want %q", root, dir, got, err, want)
+		}
+		if err != nil {
+			return
+		}
+		// Whatever is accepted is exactly three parts, and is accepted again.
+		if again, err := parse(got.Root(), home, got.String()); err != nil || again != got {
+			t.Fatalf("%q is not accepted again: %v", got, err)
+		}
+		if last, err := taskpath.LastSegment(dir); err != nil || last != got.Segment() {
+			t.Fatalf("last segment %q, %v; want %q", last, err, got.Segment())
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	for _, row := range rows(f) {
+		f.Add(row.Root, row.Home, row.Dir)
+	}
+	f.Fuzz(func(t *testing.T, root, home, dir string) {
+		got, err := parse(root, home, dir)
+		if err != nil {
+			if !errors.Is(err, taskpath.ErrRefused) {
+				t.Errorf("an error that is not a refusal: %v", err)
+			}
+			return
+		}
+		path := got.String()
+		if path != got.Root()+"/tasks/"+got.Segment() || strings.Contains(path, "//") || strings.Contains(got.Segment(), "/") ||
+			strings.Contains(path+"/", "/../") || strings.Contains(path+"/", "/./") || got.Root() == "/" {
+			t.Errorf("accepted %q", path)
+		}
+	})
+}
