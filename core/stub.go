@@ -48,10 +48,6 @@ func (q Greet) Judge(said Said) (Greeting, error)      { return Greeting{}, nil 
 func (q Settle) Judge(said Said) (Settlement, *Failed) { return Settlement{}, nil }
 func (q Remove) Judge(said Said) Outcome               { return nil }
 
-func JudgeOwnership(s Snapshot, o Ownership) Step {
-	return Done{fail(StoreFailed, "ownership is not judged yet")}
-}
-
 func holderName(segment string) string { return ".reclaim-" }
 
 type JobSnapshot struct{}
