@@ -1,0 +1,405 @@
+// Package sshdtest starts a real OpenSSH server for a test: a child process on
+// a loopback port, with keys and configuration of its own, that ends with the
+// test.
+//
+//	server := sshdtest.Start(t, sshdtest.Options{})
+//	session, refusal := dialer.Dial(ctx, server.Target())
+//
+// Nothing is skipped: what is missing on the machine fails the test and names
+// the Debian package. Accounts can be made where the test runs as root on a
+// machine that may have them.
+package sshdtest
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/kandev/reclaim/core"
+)
+
+// Options say how the server differs from the plain one, which has host keys of
+// the three usual types and lets the test's key log in as any user.
+type Options struct {
+	HostKeys    []string // ed25519, ecdsa, rsa, in this order of configuration
+	Certificate string   // the type of host key that has a certificate besides; empty: none
+	Config      string   // more lines of sshd_config, before the others (the first one counts)
+}
+
+// Server is a running sshd.
+type Server struct {
+	Port         int
+	Identity     string            // the private key that may log in as any user
+	Fingerprints map[string]string // of each host key, by type; "certificate" is the certificate's own
+	Dir          string            // readable by everyone, removed after the test
+
+	t   testing.TB
+	log *lines
+}
+
+// Start starts a server that ends with the test.
+func Start(t testing.TB, options Options) *Server {
+	t.Helper()
+	program := "/usr/sbin/sshd"
+	if _, err := os.Stat(program); err != nil {
+		t.Fatalf("a real sshd is needed: apt-get install openssh-server (%v)", err)
+	}
+	if options.HostKeys == nil {
+		options.HostKeys = []string{"ed25519", "ecdsa", "rsa"}
+	}
+	if os.Getuid() == 0 {
+		// Where sshd is not a running service nobody else makes it.
+		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := OpenDir(t)
+	server := &Server{t: t, Dir: dir, Fingerprints: map[string]string{}, Identity: filepath.Join(dir, "id"), log: &lines{}}
+	identity := WriteKey(t, server.Identity, "ed25519")
+	write(t, filepath.Join(dir, "authorized_keys"), ssh.MarshalAuthorizedKey(identity.PublicKey()), 0o644)
+
+	config := options.Config + "\n" + strings.Join([]string{
+		"ListenAddress 127.0.0.1",
+		"PidFile none",
+		"UsePAM no",
+		"StrictModes no",
+		"PermitRootLogin yes",
+		"PasswordAuthentication no",
+		"KbdInteractiveAuthentication no",
+		"PubkeyAuthentication yes",
+		"AuthorizedKeysFile " + filepath.Join(dir, "authorized_keys"),
+		"MaxStartups 100:30:200",
+		"LogLevel DEBUG1",
+		"PrintMotd no",
+	}, "\n") + "\n"
+	for _, kind := range options.HostKeys {
+		path := filepath.Join(dir, "host_"+kind)
+		signer := WriteKey(t, path, kind)
+		server.Fingerprints[kind] = ssh.FingerprintSHA256(signer.PublicKey())
+		config += "HostKey " + path + "\n"
+		if kind == options.Certificate {
+			certificate := certify(t, signer.PublicKey())
+			server.Fingerprints["certificate"] = ssh.FingerprintSHA256(certificate)
+			write(t, path+"-cert.pub", ssh.MarshalAuthorizedKey(certificate), 0o644)
+			config += "HostCertificate " + path + "-cert.pub\n"
+		}
+	}
+	file := filepath.Join(dir, "sshd_config")
+	// A port that is free now may be taken a moment later: try again with
+	// another one.
+	for attempt := 1; ; attempt++ {
+		server.Port = freePort(t)
+		write(t, file, []byte(config+"Port "+strconv.Itoa(server.Port)+"\n"), 0o644)
+		if err := server.run(program, file); err == nil {
+			return server
+		} else if attempt == 5 {
+			t.Fatalf("sshd does not start: %v\n%s", err, server.Log())
+		}
+	}
+}
+
+// run starts the process and returns once it accepts connections.
+func (s *Server) run(program, config string) error {
+	command := exec.Command(program, "-D", "-e", "-f", config)
+	command.Stderr = s.log
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- command.Wait() }()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		connection, err := net.DialTimeout("tcp", s.address(), time.Second)
+		if err == nil {
+			connection.Close()
+			s.t.Cleanup(func() {
+				_ = command.Process.Kill()
+				<-exited
+			})
+			return nil
+		}
+		select {
+		case err := <-exited:
+			return fmt.Errorf("it ended: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			_ = command.Process.Kill()
+			<-exited
+			return fmt.Errorf("it does not accept connections: %v", err)
+		}
+	}
+}
+
+func (s *Server) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)) }
+
+// Target names the server as a launch would have recorded it, for the user that
+// runs the test: its ed25519 key pinned (or the first it has), the test's
+// identity file.
+func (s *Server) Target() core.Target {
+	me, err := user.Current()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.TargetOf(me.Username)
+}
+
+// TargetOf is Target for another account.
+func (s *Server) TargetOf(account string) core.Target {
+	pin := s.Fingerprints["ed25519"]
+	for _, kind := range []string{"ecdsa", "rsa"} {
+		if pin == "" {
+			pin = s.Fingerprints[kind]
+		}
+	}
+	return core.Target{Host: "127.0.0.1", Port: s.Port, User: account, Fingerprint: pin,
+		IdentitySource: "file", IdentityFile: s.Identity, Enabled: true}
+}
+
+// Authorize lets another key log in.
+func (s *Server) Authorize(key ssh.PublicKey) {
+	file, err := os.OpenFile(filepath.Join(s.Dir, "authorized_keys"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.Write(ssh.MarshalAuthorizedKey(key)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// KnownHosts writes a known_hosts file with the server's keys of the given types
+// and returns its path.
+func (s *Server) KnownHosts(types ...string) string {
+	var text bytes.Buffer
+	for _, kind := range types {
+		raw, err := os.ReadFile(filepath.Join(s.Dir, "host_"+kind+".pub"))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "[127.0.0.1]:%d %s", s.Port, raw)
+	}
+	path := filepath.Join(s.t.TempDir(), "known_hosts")
+	write(s.t, path, text.Bytes(), 0o644)
+	return path
+}
+
+// Log is what the server has logged so far, at DEBUG1.
+func (s *Server) Log() string { return s.log.String() }
+
+// Account is an account of this machine, made for one test.
+type Account struct{ Name, Home string }
+
+// NewAccount makes an account with the given login shell and files in its home
+// directory, and removes both after the test. It needs root on a machine where
+// accounts may be made.
+func NewAccount(t testing.TB, shell string, files map[string]string) Account {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Fatal("an account with a login shell of its own is needed: run this test as root on a throw-away machine")
+	}
+	if _, err := os.Stat(shell); err != nil {
+		t.Fatalf("the login shell %s is needed: apt-get install %s (%v)", shell, packageOf(shell), err)
+	}
+	home := OpenDir(t)
+	name := "reclaim-test-" + strings.ToLower(rand.Text()[:10])
+	accounts(t, "useradd", "--no-create-home", "--home-dir", home, "--shell", shell, "--password", "*", name)
+	t.Cleanup(func() {
+		endProcesses(t, name)
+		accounts(t, "userdel", "--force", name)
+	})
+	made, err := user.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, _ := strconv.Atoi(made.Uid)
+	gid, _ := strconv.Atoi(made.Gid)
+	for path, text := range files {
+		full := filepath.Join(home, path)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, full, []byte(text), 0o644)
+	}
+	err = filepath.WalkDir(home, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, uid, gid)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Account{Name: name, Home: home}
+}
+
+// accounts runs one account tool at a time on this machine: they refuse to work
+// while another holds the password file.
+func accounts(t testing.TB, program string, args ...string) {
+	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "reclaim-test-accounts.lock"), os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+		t.Errorf("%s: %v: %s", program, err, out)
+	}
+}
+
+// endProcesses ends, by their ids, the processes that run as the account: what a
+// login shell left behind.
+func endProcesses(t testing.TB, account string) {
+	owner, err := user.Lookup(account)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	uid, _ := strconv.ParseUint(owner.Uid, 10, 32)
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if info, err := entry.Info(); err == nil && uint64(info.Sys().(*syscall.Stat_t).Uid) == uid {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+func packageOf(shell string) string {
+	switch base := filepath.Base(shell); base {
+	case "ksh", "ksh93":
+		return "ksh93u+m"
+	case "csh":
+		return "tcsh"
+	default:
+		return base
+	}
+}
+
+// OpenDir makes a directory that every account can enter, and removes it after
+// the test.
+func OpenDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "reclaim-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// WriteKey makes a key of the given type (ed25519, ecdsa, rsa) and writes it to
+// path, and its public half to path.pub.
+func WriteKey(t testing.TB, path, kind string) ssh.Signer {
+	t.Helper()
+	var key any
+	var err error
+	switch kind {
+	case "ed25519":
+		_, key, err = ed25519.GenerateKey(rand.Reader)
+	case "ecdsa":
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case "rsa":
+		key, err = rsa.GenerateKey(rand.Reader, 2048)
+	default:
+		t.Fatalf("%q is no type of key", kind)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(key, "reclaim test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, pem.EncodeToMemory(block), 0o600)
+	signer, err := ssh.NewSignerFromKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path+".pub", ssh.MarshalAuthorizedKey(signer.PublicKey()), 0o644)
+	return signer
+}
+
+// certify makes a host certificate for the key, by an authority of its own.
+func certify(t testing.TB, key ssh.PublicKey) *ssh.Certificate {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := &ssh.Certificate{Key: key, CertType: ssh.HostCert, KeyId: "reclaim test", ValidBefore: ssh.CertTimeInfinity}
+	if err := certificate.SignCert(rand.Reader, authority); err != nil {
+		t.Fatal(err)
+	}
+	return certificate
+}
+
+func freePort(t testing.TB) int {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+func write(t testing.TB, path string, content []byte, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, content, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
