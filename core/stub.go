@@ -1,7 +1,5 @@
 package core
 
-import "errors"
-
 // Placeholders until the real ones land: delete from here what you write for real. Nothing here ever says yes.
 type Inventory struct {
 	Root    string `json:"root"`
@@ -49,21 +47,3 @@ func (q Settle) Judge(said Said) (Settlement, *Failed) { return Settlement{}, ni
 func (q Remove) Judge(said Said) Outcome               { return nil }
 
 func holderName(segment string) string { return ".reclaim-" }
-
-type JobSnapshot struct{}
-type JobTarget struct {
-	Target  Target
-	Outcome string
-	Begun   int
-	Invalid string
-}
-
-func ParseJobSnapshot(raw []byte) (JobSnapshot, error) { return JobSnapshot{}, errNotYet }
-func (j JobSnapshot) Targets() []JobTarget             { return nil }
-func (j JobSnapshot) Environment() *Environment        { return nil }
-func (j JobSnapshot) WithOutcome(t Target, o Outcome) (JobSnapshot, error) {
-	return j, errNotYet
-}
-func (j JobSnapshot) Bytes() []byte { return nil }
-
-var errNotYet = errors.New("not written yet")
