@@ -94,6 +94,12 @@ type Jobs interface {
 	Finish(ctx context.Context, token Token, end Ending) error
 	// Cancel ends a job that was un-archived meanwhile.
 	Cancel(ctx context.Context, token Token) error
+	// Hooked folds the ending of one session's cleanup script into the row's
+	// snapshot, under the target whose directory it ran in.
+	Hooked(ctx context.Context, token Token, target core.Target, hook core.SessionHook) error
+	// Due lists the jobs Lease would take now, oldest first, at most limit of
+	// them, and takes none: for judging without touching anything.
+	Due(ctx context.Context, limit int) ([]Job, error)
 }
 
 // Token is a worker's hold on one attempt.
