@@ -1,0 +1,96 @@
+# The manifest: every entry of a directory, told by what changes when the entry
+# does, in lines that do not depend on where the directory lies. A listing's
+# lines are
+#
+#	TYPE INODE SIZE MODE OWNER LINKS MTIME CTIME PATH
+#
+# TYPE's first letter is f or - (file), d, l, p, s, b, c; PATH starts with "./".
+# The directory itself is "top TYPE INODE MODE MTIME": a rename changes its ctime.
+# An entry whose path holds a newline is "newline ..." and goes without its
+# path, whose change shows in inode, ctime and parent; "newline-repository"
+# stands before one that looks like a repository's. The last line is
+# "walked RC". Times and types are spelled as the host spells them: a host is
+# compared only with itself.
+speak() {
+	case $(find / -maxdepth 0 -printf '%y %i %s %m %U %n %T@ %C@ %D\n' 2>/dev/null) in
+	'd '[0-9]*) dialect='printf' ;;
+	*)
+		case $(stat -c '%A %i %s %a %u %h %y %z %d' / 2>/dev/null) in
+		d*' '[0-9]*) dialect=stat-c ;;
+		*)
+			case $(stat -f '%Sp %i %z %Mp%Lp %u %l %Fm %Fc %d' / 2>/dev/null) in
+			d*' '[0-9]*) dialect=stat-f ;;
+			*) dialect=none ;;
+			esac
+			;;
+		esac
+		;;
+	esac
+}
+
+# identity DIR: leaves its device and inode in $device and $inode.
+identity() {
+	case $dialect in
+	printf) identity=$(find "$1" -maxdepth 0 -printf '%D %i\n' 2>/dev/null) ;;
+	stat-c) identity=$(stat -c '%d %i' "$1" 2>/dev/null) ;;
+	stat-f) identity=$(stat -f '%d %i' "$1" 2>/dev/null) ;;
+	*) identity='' ;;
+	esac
+	device=${identity%% *} inode=${identity#* }
+}
+
+# listing DIR: prints the lines. DIR is absolute; nothing below it is followed.
+listing() {
+	(
+		walked=0
+		cd -P "$1" 2>/dev/null || { printf 'walked 1\n' && exit; }
+		case $dialect in
+		printf)
+			find . -path . -printf 'top %y %i %m %T@\n' -o \
+				-path "*$newline*" \( -name .git -o -name objects -type d \) -printf 'newline-repository %i %C@\n' -o \
+				-path "*$newline*" -printf 'newline %y %i %s %m %U %n %T@ %C@\n' -o \
+				-printf '%y %i %s %m %U %n %T@ %C@ %p\n' 2>/dev/null </dev/null || walked=1
+			;;
+		stat-c)
+			stat -c 'top %A %i %a %y' . 2>/dev/null || walked=1
+			find . -path "*$newline*" \( -name .git -o -name objects -type d \) -exec stat -c 'newline-repository %i %z' {} + 2>/dev/null || walked=1
+			find . -path "*$newline*" -exec stat -c 'newline %A %i %s %a %u %h %y %z' {} + 2>/dev/null || walked=1
+			find . ! -path . ! -path "*$newline*" -exec stat -c '%A %i %s %a %u %h %y %z %n' {} + 2>/dev/null || walked=1
+			;;
+		stat-f)
+			stat -f 'top %Sp %i %Mp%Lp %Fm' . 2>/dev/null || walked=1
+			find . -path "*$newline*" \( -name .git -o -name objects -type d \) -exec stat -f 'newline-repository %i %Fc' {} + 2>/dev/null || walked=1
+			find . -path "*$newline*" -exec stat -f 'newline %Sp %i %z %Mp%Lp %u %l %Fm %Fc' {} + 2>/dev/null || walked=1
+			find . ! -path . ! -path "*$newline*" -exec stat -f '%Sp %i %z %Mp%Lp %u %l %Fm %Fc %N' {} + 2>/dev/null || walked=1
+			;;
+		*) walked=1 ;;
+		esac
+		printf 'walked %s\n' "$walked"
+	)
+}
+
+# tree DIR: leaves the digest of DIR's listing, the number of its entries (itself
+# included) and whether all of it was walked in $digest, $count and $walked (0 is yes).
+tree() {
+	set -- "$(listing "$1" | awk '
+		BEGIN { hash = "git -C / hash-object --stdin" }
+		{ print | hash }
+		END { rc = close(hash); print NR - 1, (rc == 0 && $1 == "walked") ? $2 : 1 }')"
+	digest=${1%%"$newline"*} count=${1#*"$newline"}
+	walked=${count#* } count=${count%% *}
+}
+
+# manifest DIR [OUTSIDE...]: the same for DIR and for directories elsewhere
+# whose state belongs to it. The digest is DIR's own, or over all of them.
+manifest() {
+	tree "$1"
+	shift
+	[ $# -eq 0 ] && return
+	digests=$digest total=$count all=$walked
+	for outside; do
+		tree "$outside"
+		digests=$digests$newline$digest total=$((total + count))
+		[ "$walked" = 0 ] || all=1
+	done
+	digest=$(printf '%s\n' "$digests" | git -C / hash-object --stdin) count=$total walked=$all
+}

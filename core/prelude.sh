@@ -1,0 +1,47 @@
+# What every script of ours opens with: an environment that no login profile,
+# no exported function and no git variable can bend, and the ways to print
+# records (core/records.go).
+set -u
+umask 077
+trap '' PIPE HUP
+IFS=' 	
+'
+newline='
+'
+unset -f command unset export 2>/dev/null || :
+unalias -a 2>/dev/null || :
+for name in git awk sed tr od find stat ls cat env rm mv mkdir rmdir chmod ps lsof mount uname id date sort head wc \
+	readlink dirname basename tail xargs cd pwd test printf echo read kill wait true false umask type hash getopts; do
+	command unset -f "$name" 2>/dev/null || :
+done
+for name in $(command env | command sed -n 's/^\(GIT_[A-Za-z0-9_]*\)=.*/\1/p'); do command unset "$name"; done
+unset CDPATH ENV BASH_ENV GREP_OPTIONS POSIXLY_CORRECT TMOUT LANGUAGE LS_BLOCK_SIZE BLOCK_SIZE BLOCKSIZE 2>/dev/null || :
+LC_ALL=C TZ=UTC0
+export LC_ALL TZ
+GIT_OPTIONAL_LOCKS=0 GIT_TERMINAL_PROMPT=0 GIT_ALLOW_PROTOCOL=none-allowed GIT_NO_LAZY_FETCH=1 GIT_NO_REPLACE_OBJECTS=1
+GIT_GRAFT_FILE=/dev/null/none GIT_ATTR_NOSYSTEM=1 GIT_LITERAL_PATHSPECS=1 GIT_PAGER=cat GIT_EDITOR=false GIT_ASKPASS=false
+GIT_SSH_COMMAND=false GIT_TRACE=0 GIT_TRACE2=0 GIT_TRACE2_EVENT=0 GIT_TRACE2_PERF=0 GIT_TRACE_SETUP=0
+export GIT_OPTIONAL_LOCKS GIT_TERMINAL_PROMPT GIT_ALLOW_PROTOCOL GIT_NO_LAZY_FETCH GIT_NO_REPLACE_OBJECTS
+export GIT_GRAFT_FILE GIT_ATTR_NOSYSTEM GIT_LITERAL_PATHSPECS GIT_PAGER GIT_EDITOR GIT_ASKPASS
+export GIT_SSH_COMMAND GIT_TRACE GIT_TRACE2 GIT_TRACE2_EVENT GIT_TRACE2_PERF GIT_TRACE_SETUP
+
+# field BYTES: leaves the bytes in $field as one word of a record.
+field() {
+	case $1 in
+	'') field='~' ;;
+	*[!A-Za-z0-9/._,:@+-]*) field="~$(printf '%s' "$1" | od -An -v -tx1 | tr -d ' \t\n')" ;;
+	*) field="=$1" ;;
+	esac
+}
+
+# opening NAME, record KIND WORD..., closing: a whole answer, counted.
+records=0
+opening() {
+	records=0
+	printf 'reclaim 1 %s\n' "$1"
+}
+record() {
+	records=$((records + 1))
+	printf '%s\n' "$*"
+}
+closing() { printf 'end %s\n' "$records"; }

@@ -1,0 +1,33 @@
+package core
+
+import (
+	_ "embed"
+	"strings"
+)
+
+// The scripts are written as shell, so that a shell's own tools can read them,
+// and sent without their comments.
+var (
+	// preludeShell opens every script: the environment, and record, field.
+	preludeShell = shell(preludeSource)
+	// manifestShell defines speak, identity, listing, tree and manifest; it
+	// needs the prelude and is used after "speak".
+	manifestShell = shell(manifestSource)
+
+	//go:embed prelude.sh
+	preludeSource string
+	//go:embed manifest.sh
+	manifestSource string
+)
+
+// shell drops the comment lines of a script that we wrote. It knows no quotes:
+// no line of ours inside quotes may start with #.
+func shell(source string) string {
+	var out strings.Builder
+	for line := range strings.Lines(source) {
+		if !strings.HasPrefix(strings.TrimLeft(line, "\t "), "#") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
