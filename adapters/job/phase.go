@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -106,20 +107,18 @@ var ErrCutShort = errors.New("the attempt was cut short")
 // Final reports whether retrying err, an error of Run, can change nothing: every
 // target that failed did so finally, and nothing else went wrong.
 func Final(err error) bool {
-	if err == nil {
+	switch e := err.(type) {
+	case nil:
 		return false
+	case *TargetError:
+		return e.Failure.Final
+	case interface{ Unwrap() error }:
+		return Final(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		parts := e.Unwrap()
+		return len(parts) > 0 && !slices.ContainsFunc(parts, func(part error) bool { return !Final(part) })
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		parts := joined.Unwrap()
-		for _, part := range parts {
-			if !Final(part) {
-				return false
-			}
-		}
-		return len(parts) > 0
-	}
-	var target *TargetError
-	return errors.As(err, &target) && target.Failure.Final
+	return false
 }
 
 const stateWrite = 5 * time.Second // HOST-CONTRACT 4.5: detached from cancellation, 5 s
