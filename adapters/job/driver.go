@@ -18,14 +18,18 @@ type Driver struct {
 	// Dry stops before anything is changed: where leftovers would be put right
 	// and where the begin would be recorded.
 	Dry bool
-	// Asked, where set, hears of every question before it is put.
-	Asked func(core.Query)
+	// Asked, where set, hears of every question before it is put, and Answered of
+	// every exchange once it is part of the transcript.
+	Asked    func(core.Query)
+	Answered func(core.Exchange)
 }
 
 // Run asks until the attempt ends, is cut short, or, dry, would change
 // something. An attempt always starts with an empty transcript: no verdict is
-// ever reused. Once ctx has ended no further question is put; a removal that
-// was sent is left to its host.
+// ever reused. Once ctx has ended no further question is put, and an answer that
+// came while it ended says nothing about the directory: where its question
+// changes nothing it is dropped, so that a shutdown is never recorded as a
+// verdict. A removal that was sent is left to its host.
 func (d Driver) Run(ctx context.Context, s core.Snapshot) core.Transcript {
 	var t core.Transcript
 	for {
@@ -39,7 +43,14 @@ func (d Driver) Run(ctx context.Context, s core.Snapshot) core.Transcript {
 		if d.Asked != nil {
 			d.Asked(ask.Query)
 		}
-		t = append(t, core.Exchange{Query: ask.Query, Answer: d.answer(ctx, ask.Query)})
+		exchange := core.Exchange{Query: ask.Query, Answer: d.answer(ctx, ask.Query)}
+		if ctx.Err() != nil && !changes(ask.Query) {
+			return t
+		}
+		t = append(t, exchange)
+		if d.Answered != nil {
+			d.Answered(exchange)
+		}
 	}
 }
 
