@@ -24,18 +24,19 @@ type JobSnapshot struct {
 // JobTarget is one distinct directory of a job snapshot with what is recorded
 // about it.
 type JobTarget struct {
-	Target   Target   // Enabled only where every entry of the directory is
-	Outcome  string   // removed, skipped or failed; empty before the first attempt ended
-	Reason   Reason   // with skipped
-	Cause    Cause    // with skipped
-	Fault    Fault    // with failed
-	Final    bool     // with failed
-	Detail   string   // of the outcome
-	Cure     []Remedy // of the outcome
-	Begun    int      // the attempt that last recorded its begin; 0 when none did
-	Profiles []string // executor profiles the directory was launched by, where the capture noted them
-	Notes    []string // what people should know, such as launches that disagreed about the shell
-	Invalid  string   // why the target cannot be acted on; empty when it can
+	Target   Target        // Enabled only where every entry of the directory is
+	Outcome  string        // removed, skipped or failed; empty before the first attempt ended
+	Reason   Reason        // with skipped
+	Cause    Cause         // with skipped
+	Fault    Fault         // with failed
+	Final    bool          // with failed
+	Detail   string        // of the outcome
+	Cure     []Remedy      // of the outcome
+	Begun    int           // the attempt that last recorded its begin; 0 when none did
+	Profiles []string      // executor profiles the directory was launched by, where the capture noted them
+	Hooks    []SessionHook // how the sessions' cleanup scripts ended in it, one a session
+	Notes    []string      // what people should know, such as launches that disagreed about the shell
+	Invalid  string        // why the target cannot be acted on; empty when it can
 }
 
 // Settled reports whether the job has nothing left to do for the target.
@@ -53,7 +54,7 @@ var (
 	environmentKeys = []string{"id", "task_id", "executor_profile_id"}
 	targetKeys      = []string{"host", "port", "user", "host_fingerprint", "identity_source", "identity_file", "proxy_jump", "shell",
 		"workdir_root", "task_dir", "enabled", "outcome", "skip_reason", "detail", "reclaim"}
-	reclaimKeys = []string{"begun", "cause", "cure", "fault", "final", "notes", "profiles"}
+	reclaimKeys = []string{"begun", "cause", "cure", "fault", "final", "hooks", "notes", "profiles"}
 )
 
 // maxDetail bounds every text we write into a row, in bytes.
@@ -227,7 +228,7 @@ func (e *entry) readReclaim(raw []byte) error {
 	if e.Final, err = truth(all, raw, "final"); err != nil {
 		return err
 	}
-	for name, into := range map[string]any{"cure": &e.Cure, "notes": &e.Notes, "profiles": &e.Profiles} {
+	for name, into := range map[string]any{"cure": &e.Cure, "hooks": &e.Hooks, "notes": &e.Notes, "profiles": &e.Profiles} {
 		if m, ok := find(all, name); ok {
 			if json.Unmarshal(m.value(raw), into) != nil {
 				return fmt.Errorf("%q is of another type", name)
@@ -344,6 +345,11 @@ func (t *JobTarget) merge(other JobTarget) {
 		t.Outcome, t.Reason, t.Cause, t.Fault, t.Final, t.Detail, t.Cure =
 			other.Outcome, other.Reason, other.Cause, other.Fault, other.Final, other.Detail, slices.Clone(other.Cure)
 	}
+	for _, hook := range other.Hooks {
+		if !slices.ContainsFunc(t.Hooks, func(h SessionHook) bool { return h.SessionID == hook.SessionID }) {
+			t.Hooks = append(slices.Clip(t.Hooks), hook)
+		}
+	}
 	t.Profiles = append(t.Profiles, other.Profiles...)
 	t.Notes = append(t.Notes, other.Notes...)
 	t.Notes = append(t.Notes, disagreements(t.Target, other.Target)...)
@@ -369,6 +375,21 @@ func disagreements(kept, other Target) (notes []string) {
 func (s JobSnapshot) WithBegun(target Target, attempt int) (JobSnapshot, error) {
 	return s.edited(target, func(e entry, raw []byte) ([]byte, error) {
 		return editReclaim(raw, change{"begun", []byte(strconv.Itoa(attempt))})
+	})
+}
+
+// WithHook records how a session's cleanup script ended in target's directory,
+// in place of an earlier ending. An error says that the snapshot holds no such
+// target.
+func (s JobSnapshot) WithHook(target Target, hook SessionHook) (JobSnapshot, error) {
+	hook.Detail = clipped(hook.Detail, maxDetail)
+	return s.edited(target, func(e entry, raw []byte) ([]byte, error) {
+		hooks := slices.DeleteFunc(slices.Clone(e.Hooks), func(h SessionHook) bool { return h.SessionID == hook.SessionID })
+		value, err := json.Marshal(append(hooks, hook))
+		if err != nil {
+			return nil, err
+		}
+		return editReclaim(raw, change{"hooks", value})
 	})
 }
 
