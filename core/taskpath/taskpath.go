@@ -69,7 +69,7 @@ func orDefault(typed string) string {
 }
 
 // ParseRoot expands a workdir root. Blank means DefaultRoot; a leading ~ or ~/
-// is home, which must itself be absolute and free of . and .. components. Only
+// is home, which, when known, must be absolute and free of . and .. components. Only
 // these two are expanded: ~user and $HOME stay as they are and are refused as
 // not absolute. An absolute root may be judged before home is known (empty);
 // with home known, a root that would make the home directory the holder of the
@@ -77,12 +77,14 @@ func orDefault(typed string) string {
 func ParseRoot(typed, home string) (Root, error) {
 	typed = orDefault(typed)
 	path := typed
+	if home != "" {
+		if _, err := parts("home directory", home); err != nil {
+			return Root{}, err
+		}
+	}
 	if NeedsHome(typed) {
 		if home == "" {
 			return Root{}, ErrNeedsHome
-		}
-		if _, err := parts("home directory", home); err != nil {
-			return Root{}, err
 		}
 		path = home + strings.TrimPrefix(typed, "~")
 	}

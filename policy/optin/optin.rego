@@ -1,0 +1,52 @@
+# METADATA
+# title: Opt-in
+# description: >-
+#   A directory may be removed only where the executor profile had opted in when
+#   the directory was made, and is not switched off now. The opt-in frozen at
+#   launch must be the boolean true; the switch as storage answers it now must be
+#   on, or unknown where the host cannot tell. Where an earlier removal had begun,
+#   the first ruling comes before storage is asked again, because leftovers are put
+#   right whatever it will say: the frozen opt-in suffices for that one.
+# custom:
+#   reason: disabled
+package policy.optin
+
+default passed := false
+
+passed if {
+	at_launch
+	now
+}
+
+at_launch if input.target.enabled == true
+
+now if input.opt_in_now == "on"
+
+now if input.opt_in_now == "unknown"
+
+now if put_off
+
+# Storage is asked again once the leftovers of a removal that had begun are settled.
+put_off if {
+	input.moment == "connect"
+	input.job.begun == true
+	input.ownership == null
+}
+
+# Why it did not pass. Nothing is decided from here.
+
+refusals contains {
+	"barrier": "optin",
+	"rule": "at_launch",
+	"says": "the executor profile had not opted in when the directory was made",
+} if {
+	not at_launch
+}
+
+refusals contains {
+	"barrier": "optin",
+	"rule": "now",
+	"says": "the executor profile is not opted in now",
+} if {
+	not now
+}
