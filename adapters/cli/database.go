@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"; only a program links one
+)
+
+// access says what a command does with a database.
+type access int
+
+const (
+	reads   access = iota // never writes, not even to the file's journal
+	writes                // one that is there
+	creates               // one that may not be there yet
+)
+
+// database is an open database of a stand-alone install, or of a host.
+type database struct {
+	*sql.DB
+	dialect string // sqlite or postgres
+	name    string // for people: without a password
+}
+
+// openDatabase opens what a DSN names: sqlite:FILE or postgres://... It
+// connects, so that what is wrong with the name is told here, in one sentence.
+func openDatabase(ctx context.Context, dsn string, a access) (database, error) {
+	scheme, rest, is := strings.Cut(dsn, ":")
+	switch {
+	case dsn == "":
+		return database{}, usage("name the database with --db or RECLAIM_DB: sqlite:FILE or postgres://USER@HOST/NAME")
+	case is && scheme == "sqlite":
+		return openSQLite(ctx, rest, a)
+	case is && (scheme == "postgres" || scheme == "postgresql"):
+		return openPostgres(ctx, dsn, a)
+	}
+	return database{}, usage("the database's name is neither sqlite:FILE nor postgres://USER@HOST/NAME")
+}
+
+func openSQLite(ctx context.Context, path string, a access) (database, error) {
+	db := database{dialect: "sqlite", name: "sqlite:" + path}
+	if path == "" {
+		return db, usage("sqlite: needs a file: sqlite:FILE")
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return db, err
+	}
+	info, err := os.Stat(absolute)
+	switch {
+	case os.IsNotExist(err) && a != creates:
+		return db, usage("%s: there is no such database; make one with: reclaim db init --db %s", path, db.name)
+	case os.IsNotExist(err):
+		if folder, err := os.Stat(filepath.Dir(absolute)); err != nil || !folder.IsDir() {
+			return db, usage("%s: its folder is not there", path)
+		}
+	case err != nil:
+		return db, usage("%s cannot be opened: %w", path, unwrapPath(err))
+	case !info.Mode().IsRegular():
+		return db, usage("%s is no regular file", path)
+	}
+	options := url.Values{"_time_format": {"sqlite"}, "_pragma": {"busy_timeout(10000)", "foreign_keys(1)"}, "mode": {"ro"}}
+	if a != reads {
+		options["_pragma"] = append(options["_pragma"], "journal_mode(WAL)", "synchronous(FULL)")
+		options["_txlock"] = []string{"immediate"}
+		options["mode"] = []string{map[access]string{writes: "rw", creates: "rwc"}[a]}
+	}
+	address := url.URL{Scheme: "file", Path: absolute, RawQuery: options.Encode()}
+	if db.DB, err = sql.Open("sqlite", address.String()); err != nil {
+		return db, err
+	}
+	return db, db.reached(ctx)
+}
+
+func openPostgres(ctx context.Context, dsn string, a access) (database, error) {
+	db := database{dialect: "postgres", name: masked(dsn)}
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return db, usage("%s is no PostgreSQL address", db.name) // pgx's error may show the password
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = 10 * time.Second
+	}
+	config.RuntimeParams["application_name"] = "reclaim"
+	if a == reads {
+		config.RuntimeParams["default_transaction_read_only"] = "on"
+	}
+	db.DB = stdlib.OpenDB(*config)
+	return db, db.reached(ctx)
+}
+
+// reached connects once and closes the database again where that fails.
+func (db database) reached(ctx context.Context) error {
+	err := db.PingContext(ctx)
+	if err == nil && db.dialect == "sqlite" {
+		var n int
+		err = db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&n) // a file that is no database shows here
+	}
+	if err != nil {
+		db.Close()
+		return usage("%s cannot be opened: %s", db.name, sentence(err))
+	}
+	return nil
+}
+
+// sentence is an error of a driver on one line.
+func sentence(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// masked is a DSN without its password.
+func masked(dsn string) string {
+	if address, err := url.Parse(dsn); err == nil {
+		address.RawQuery = ""
+		return address.Redacted()
+	}
+	_, after, _ := strings.Cut(dsn, "@")
+	return "postgres://...@" + after
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kandev/reclaim/core"
+)
+
+// result prints one result, for a program or for a person.
+func (t *terminal) result(r core.Result, asJSON bool) error {
+	if asJSON {
+		return t.json(r)
+	}
+	t.printf("%s  %s\n", t.paint(outcomeStyle(r.Outcome), headline(r)), clean(place(r.Target)))
+	t.paragraph("  ", r.Detail)
+	for _, other := range r.Others {
+		t.paragraph("  ", fmt.Sprintf("Also %s (%s): %s", other.Reason, other.Cause, other.Detail))
+	}
+	if len(r.Checkouts) > 0 {
+		t.printf("\n")
+		var rows [][]string
+		for _, c := range r.Checkouts {
+			rows = append(rows, []string{c.Path, c.Kind, c.Verdict, why(string(c.Reason), string(c.Cause))})
+		}
+		t.table([]string{"checkout", "kind", "verdict", "why"}, rows, 0, func(column int, cell string) style {
+			if column == 2 {
+				return outcomeStyle(cell)
+			}
+			return ""
+		})
+	}
+	t.cures(r.Cure)
+	if r.Record != "" {
+		t.printf("\nrecord: %s\n", clean(r.Record))
+	}
+	return nil
+}
+
+// headline is an outcome in one or two words.
+func headline(r core.Result) string {
+	switch r.Outcome {
+	case core.OutcomeSkipped:
+		return "kept: " + why(string(r.Reason), string(r.Cause))
+	case core.OutcomeFailed:
+		text := "failed: " + string(r.Fault)
+		if r.Final {
+			text += " (no retry can change it)"
+		}
+		return text
+	case core.OutcomeRemoved, core.OutcomeReclaimable:
+		if r.Bytes > 0 {
+			return r.Outcome + " (" + bytesOf(r.Bytes) + ")"
+		}
+	}
+	return r.Outcome
+}
+
+func why(reason, cause string) string {
+	if reason == "" || cause == "" {
+		return reason + cause
+	}
+	return reason + " (" + cause + ")"
+}
+
+// place is a target for people.
+func place(t core.Target) string {
+	host := t.Host
+	if t.User != "" {
+		host = t.User + "@" + host
+	}
+	if t.Port != 0 && t.Port != 22 {
+		host = fmt.Sprintf("%s:%d", host, t.Port)
+	}
+	return t.TaskDir + " on " + host
+}
+
+// cures prints what a person can do; a command stands on its own line, whole,
+// to be copied.
+func (t *terminal) cures(cures []core.Remedy) {
+	if len(cures) == 0 {
+		return
+	}
+	t.printf("\nwhat to do\n")
+	for _, cure := range cures {
+		t.paragraph("  ", strings.ToUpper(cure.What[:min(1, len(cure.What))])+cure.What[min(1, len(cure.What)):])
+		if cure.Run != "" {
+			t.printf("      %s\n", t.paint(strong, clean(cure.Run)))
+		}
+	}
+}
