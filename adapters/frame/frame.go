@@ -49,13 +49,13 @@ func (f Frame) Nonce() string { return f.nonce }
 // the shell variable note, its one line is reported with the closing mark.
 //
 // A script ended by a signal (status above 128) gets no closing mark: it did
-// not run to its end.
+// not run to its end. The opening mark names the process that holds the frame.
 func (f Frame) Around(prologue, body string) string {
 	return `unset -f printf
 case $BASH_VERSION in ?*) unset -f compgen; unset -f $(compgen -A function) printf ;; esac
 note=
 ` + prologue + `
-printf '\n@%s@BEGIN\n' ` + f.nonce + `
+printf '\n@%s@BEGIN %s\n' ` + f.nonce + ` $$
 /bin/sh -c ` + body + ` reclaim </dev/null
 s=$?
 case $s in ?|??|1[01]?|12[0-8]) printf '\n@%s@END %d %s\n' ` + f.nonce + ` $s "$note" ;; esac
@@ -69,12 +69,12 @@ type Answer struct {
 	noise      int
 	open, done bool
 	body, note string
-	exit       int
+	exit, pid  int
 }
 
 // Answer starts reading the output of the one call that f frames.
 func (f Frame) Answer() *Answer {
-	return &Answer{begin: []byte("\n@" + f.nonce + "@BEGIN\n"), end: []byte("\n@" + f.nonce + "@END ")}
+	return &Answer{begin: []byte("\n@" + f.nonce + "@BEGIN "), end: []byte("\n@" + f.nonce + "@END ")}
 }
 
 // Write takes the next output. Its only error is ErrFlooded, after which the
@@ -83,25 +83,31 @@ func (a *Answer) Write(p []byte) (int, error) {
 	if a.done {
 		return len(p), nil
 	}
-	if !a.open {
-		a.noise += len(p)
-		a.kept = append(a.kept, p...)
-		at := bytes.Index(a.kept, a.begin)
-		if at < 0 {
-			if tail := len(a.begin) - 1; len(a.kept) > tail {
-				a.kept = append(a.kept[:0], a.kept[len(a.kept)-tail:]...)
-			}
-			if a.noise > noiseCap {
-				return len(p), ErrFlooded
-			}
-			return len(p), nil
-		}
-		a.open = true
-		rest := append([]byte(nil), a.kept[at+len(a.begin):]...)
-		a.kept = nil
-		return len(p), a.take(rest)
+	if a.open {
+		return len(p), a.take(p)
 	}
-	return len(p), a.take(p)
+	a.noise += len(p)
+	a.kept = append(a.kept, p...)
+	at := bytes.Index(a.kept, a.begin)
+	if at < 0 {
+		a.kept = append(a.kept[:0], a.kept[max(0, len(a.kept)-len(a.begin)+1):]...)
+		if a.noise > noiseCap {
+			return len(p), ErrFlooded
+		}
+		return len(p), nil
+	}
+	a.kept = append(a.kept[:0], a.kept[at:]...)
+	process, rest, whole := bytes.Cut(a.kept[len(a.begin):], []byte("\n"))
+	if !whole {
+		if len(process) > 32 {
+			return len(p), ErrFlooded
+		}
+		return len(p), nil
+	}
+	a.pid, _ = strconv.Atoi(string(process))
+	a.open = true
+	a.kept = nil
+	return len(p), a.take(rest)
 }
 
 func (a *Answer) take(p []byte) error {
@@ -148,8 +154,9 @@ func (a *Answer) Whole() (body string, exit int, note string, ok bool) {
 	return a.body, a.exit, a.note, a.done
 }
 
-// Begun reports whether the opening mark came: the script was started.
-func (a *Answer) Begun() bool { return a.open || a.done }
+// Begun reports whether the opening mark came, and which process holds the
+// frame: the script is a child of it.
+func (a *Answer) Begun() (pid int, ok bool) { return a.pid, a.open }
 
 // Quote writes s as one word of POSIX shell.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,23 +1,24 @@
 package localhost_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
 	"github.com/kandev/reclaim/adapters/localhost"
 	"github.com/kandev/reclaim/core"
+	"github.com/kandev/reclaim/ports/porttest"
 )
 
-func TestAScriptIsAnsweredInItsFrame(t *testing.T) {
-	session, refusal := localhost.Dialer{}.Dial(context.Background(), core.Target{})
-	if session == nil {
-		t.Fatal(refusal)
-	}
-	defer session.Close()
-	got := session.Run(context.Background(), core.Script{Name: "greet", Body: "echo 'a  b'; cat; echo noise >&2; exit 3", Limit: 10 * time.Second})
-	if diff := cmp.Diff(core.Reply(core.Said{Body: "a  b\n", Exit: 3}), got); diff != "" {
-		t.Error(diff)
-	}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSession(t *testing.T) {
+	porttest.Session(t, func(t *testing.T) porttest.SessionSubject {
+		session, refusal := localhost.Dialer{}.Dial(t.Context(), core.Target{})
+		if session == nil {
+			t.Fatal(refusal)
+		}
+		t.Cleanup(func() { session.Close() })
+		return porttest.SessionSubject{Session: session, Dir: t.TempDir()}
+	})
 }

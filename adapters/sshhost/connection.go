@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync"
 	"time"
 
@@ -342,4 +343,48 @@ func (c *connection) finish(channel *channel) {
 		c.slots <- struct{}{}
 		c.open()
 	}()
+}
+
+// killPatience is how long a command has to end by a signal before it is ended
+// by other means.
+const killPatience = 500 * time.Millisecond
+
+// kill ends what runs on the channel. The SSH signal is the way; OpenSSH ignores
+// it for root, old servers for everybody, so that a command which is still there
+// after it is ended by a second one: the process group of pid, if that process
+// still carries the nonce in its arguments.
+func (c *connection) kill(channel *channel, pid int, nonce string) {
+	_, _ = channel.SendRequest("signal", false, ssh.Marshal(struct{ Signal string }{"KILL"}))
+	patience := time.NewTimer(killPatience)
+	defer patience.Stop()
+	select {
+	case <-channel.ended:
+		return
+	case <-c.done:
+		return
+	case <-patience.C:
+	}
+	if pid <= 1 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.options.Keepalive)
+	defer cancel()
+	killer, err := c.channel(ctx)
+	if err != nil {
+		return
+	}
+	line := `exec /bin/sh -c 'if grep -q "$1" "/proc/$0/cmdline" 2>/dev/null || ps -ww -o args= -p "$0" 2>/dev/null | grep -q "$1"; then kill -s KILL -- "-$0"; fi' '` +
+		strconv.Itoa(pid) + `' '` + nonce + `'`
+	_, _ = killer.SendRequest("exec", true, ssh.Marshal(struct{ Command string }{line}))
+	_ = killer.CloseWrite()
+	select {
+	case <-killer.status:
+	case <-killer.ended:
+	case <-c.done:
+	case <-ctx.Done():
+	}
+	killer.Close()
+	c.mu.Lock()
+	c.running--
+	c.mu.Unlock()
 }

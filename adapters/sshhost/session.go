@@ -27,6 +27,9 @@ type Session struct {
 	once       sync.Once
 	closed     context.Context
 	shut       context.CancelCauseFunc
+
+	mu   sync.Mutex
+	runs sync.WaitGroup // added to under mu, and only before closed
 }
 
 func newSession(c *connection, shell string, release func() error) *Session {
@@ -37,15 +40,44 @@ func newSession(c *connection, shell string, release func() error) *Session {
 // Trips counts the scripts sent so far.
 func (s *Session) Trips() int { return int(s.trips.Load()) }
 
+// closePatience bounds how long Close waits for the probes it ends.
+const closePatience = 2 * time.Second
+
 // Close gives the connection back; the last session to do so ends it, unless a
-// Pool keeps it.
+// Pool keeps it. Every Run returns at once; probes that still ran are given a
+// moment to be killed, because that needs the connection.
 func (s *Session) Close() error {
 	var err error
 	s.once.Do(func() {
+		s.mu.Lock()
 		s.shut(errors.New("the session was closed"))
+		s.mu.Unlock()
+		quiet := make(chan struct{})
+		go func() {
+			defer close(quiet)
+			s.runs.Wait()
+		}()
+		patience := time.NewTimer(closePatience)
+		defer patience.Stop()
+		select {
+		case <-quiet:
+		case <-s.connection.done:
+		case <-patience.C:
+		}
 		err = s.release()
 	})
 	return err
+}
+
+// enter registers a Run, unless the session is closed.
+func (s *Session) enter() (leave func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed.Err() != nil {
+		return nil, false
+	}
+	s.runs.Add(1)
+	return sync.OnceFunc(s.runs.Done), true
 }
 
 // left reports whether the script must be left to run whatever happens: it
@@ -60,9 +92,16 @@ func (s *Session) Run(ctx context.Context, script core.Script) core.Reply {
 	unclear := func(doubt core.Doubt, format string, args ...any) core.Reply {
 		return core.Unclear{Doubt: doubt, Detail: c.name + ": " + fmt.Sprintf(format, args...)}
 	}
-	if s.closed.Err() != nil {
+	leave, ok := s.enter()
+	if !ok {
 		return core.NeverRan{Fault: core.Unreachable, Detail: c.name + ": not sent: " + context.Cause(s.closed).Error()}
 	}
+	abandoned := false
+	defer func() {
+		if !abandoned {
+			leave()
+		}
+	}()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.closed, func() { cancel(context.Cause(s.closed)) })()
@@ -93,9 +132,11 @@ func (s *Session) Run(ctx context.Context, script core.Script) core.Reply {
 
 	abandon := func() {
 		// In a goroutine of its own: a write may block on a dead network.
+		abandoned = true
 		go func() {
+			defer leave()
 			if !left(script) {
-				_, _ = channel.SendRequest("signal", false, ssh.Marshal(struct{ Signal string }{"KILL"}))
+				c.kill(channel, int(talk.pid.Load()), mark.Nonce())
 			}
 			c.finish(channel)
 		}()
@@ -165,6 +206,7 @@ type exchange struct {
 	channel *channel
 	answer  *frame.Answer
 	note    string
+	pid     atomic.Int64 // of the process that holds the frame, once it is known
 }
 
 // run sends the exec request and reads what comes of it. It returns when the
@@ -191,6 +233,9 @@ func (e *exchange) run(line string) core.Reply {
 		n, err := e.channel.Read(buffer)
 		if _, flood := e.answer.Write(buffer[:n]); flood != nil {
 			return core.Unclear{Doubt: core.Flooded, Detail: "the script printed more than an answer may have"}
+		}
+		if pid, begun := e.answer.Begun(); begun {
+			e.pid.Store(int64(pid))
 		}
 		if _, _, _, whole := e.answer.Whole(); whole || err != nil {
 			break
@@ -220,7 +265,7 @@ func (e *exchange) run(line string) core.Reply {
 	if how.signal != "" {
 		detail = "the command was ended by the signal " + how.signal
 	}
-	if !e.answer.Begun() {
+	if _, begun := e.answer.Begun(); !begun {
 		detail += "; it did not start: the account's login shell may end or replace itself"
 	}
 	if last := complaint.String(); last != "" {
