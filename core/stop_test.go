@@ -245,3 +245,10 @@ func TestEndingASessionGoesNowhereThroughALinkOrAName(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLaunchScriptIsInPOSIXShell(t *testing.T) {
+	script := Prepare{Root: "~/k", Segment: "t", SessionID: "s", Repositories: []Repository{{URL: "u"}, {Name: "it's", URL: "u"}}}.Script()
+	if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script.Body), script.Name); err != nil {
+		t.Error(err)
+	}
+}
