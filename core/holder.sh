@@ -1,0 +1,364 @@
+set -u
+umask 077
+trap '' PIPE HUP
+unset CDPATH ENV BASH_ENV
+LC_ALL=C
+export LC_ALL
+
+said='' lines=0
+say() {
+	said="$said$*
+"
+	lines=$((lines + 1))
+}
+
+# answer NAME: everything said so far, at once; a reader that is gone ends nothing.
+answer() { printf 'reclaim 1 %s\n%send %s\n' "$1" "$said" "$lines" || :; }
+
+# field TEXT: one word that can carry any bytes.
+field() {
+	case $1 in
+	'' | *[!A-Za-z0-9/._,:@+-]*) printf '~%s' "$(printf %s "$1" | od -An -v -tx1 | tr -d ' \n')" ;;
+	*) printf '=%s' "$1" ;;
+	esac
+}
+
+there() { [ -e "$1" ] || [ -L "$1" ]; }
+
+# look DIR NAME: what stands at DIR/NAME, in $seen. Absent is said only of a
+# directory that can be read and searched.
+look() {
+	if [ -L "$1/$2" ]; then
+		seen=symlink
+	elif [ -d "$1/$2" ]; then
+		seen=directory
+	elif [ -e "$1/$2" ]; then
+		seen=other
+	elif [ -d "$1" ] && [ -r "$1" ] && [ -x "$1" ]; then
+		seen=absent
+	else
+		seen=unreadable
+	fi
+}
+
+# enter ROOT: stand in ROOT/tasks, its physical path in $tasks. Otherwise why
+# not, in $seen.
+enter() {
+	look "$1" tasks
+	[ "$seen" = directory ] || return 1
+	seen=unreadable
+	cd -P "$1" 2>/dev/null && tasks=$(pwd -P) && tasks=${tasks%/}/tasks || return 1
+	cd -P "$1/tasks" 2>/dev/null && [ -r . ] && [ -x . ] && [ "$(pwd -P)" = "$tasks" ]
+}
+
+# born PID: when a process began, in $born; empty when there is none or it is a
+# zombie, ? when it is there and does not say.
+born() {
+	born=
+	if [ -r /proc/self/stat ]; then
+		if [ -r "/proc/$1/stat" ]; then
+			stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+			stat=${stat##*) }
+			case $stat in '' | [ZX]*) return 0 ;; esac
+			set -f
+			# shellcheck disable=SC2086 # its words are wanted
+			set -- $stat
+			set +f
+			born=${20-?}
+			return 0
+		fi
+	else
+		born=$(ps -o lstart= -p "$1" 2>/dev/null | tr -s ' ,' __)
+		[ -z "$born" ] || return 0
+	fi
+	! runs "$1" || born='?'
+}
+
+# runs PID: a process of that number is there, be it another user's.
+runs() {
+	kill -0 "$1" 2>/dev/null && return 0
+	case $(kill -0 "$1" 2>&1) in *ermitted*) return 0 ;; esac
+	return 1
+}
+
+# here: which machine this is, and since when it runs, in $node and $boot.
+here() {
+	node=$(uname -n)
+	case $node in '' | *[!A-Za-z0-9._-]*) node='?' ;; esac
+	boot='?'
+	if [ -r /proc/sys/kernel/random/boot_id ]; then
+		read -r boot </proc/sys/kernel/random/boot_id
+	else
+		boot=$(sysctl -n kern.bootsessionuuid 2>/dev/null)
+	fi
+	case $boot in '' | *[!A-Za-z0-9-]*) boot='?' ;; esac
+	boot=${boot%%-*}
+	born 1
+	boot=$boot.${born:-?}
+}
+
+# content LINK: what a note says; notes are dangling links, whole or absent,
+# made without taking a block of the disk, never over one that is there.
+content() { c=$(readlink "$1" && echo .) && c=${c%??} && c=${c#=}; }
+note() { ln -s "=$2" "$1" 2>/dev/null; }
+
+# claimed: the newest claim in this holder, in $last; 0 when there is none.
+claimed() {
+	last=0
+	for g in g[0-9]*; do
+		g=${g#g}
+		case $g in '' | *[!0-9]* | ??????????*) continue ;; esac
+		[ ! -L "g$g" ] || [ "$g" -le "$last" ] || last=$g
+	done
+}
+
+# alive CLAIM: the process that made the claim may still be at work. A claim
+# is KIND,PID,BORN,NODE,BOOT,TIME,ATTEMPT,JOB.
+alive() {
+	content "$1" || return 0
+	claim=$c
+	set -f
+	IFS=,
+	# shellcheck disable=SC2086 # its words are wanted
+	set -- $c
+	unset IFS
+	set +f
+	[ $# -ge 8 ] || return 0
+	case $2$6 in '' | *[!0-9]*) return 0 ;; esac
+	[ -n "${node-}" ] || here
+	if [ "$4" != "$node" ]; then
+		now=$(date +%s)
+		case $now in '' | *[!0-9]*) return 0 ;; esac
+		[ "$now" -lt $(($6 + 21600)) ]
+		return
+	fi
+	case $5$boot in *'?'*) ;; *) [ "$5" = "$boot" ] || return 1 ;; esac
+	born "$2"
+	case $born in
+	'') return 1 ;;
+	'?') return 0 ;;
+	esac
+	[ "$3" = '?' ] || [ "$3" = "$born" ]
+}
+
+# claim KIND: become the holder's one owner, or fail. The link's name makes it
+# one, its content says who, both in one step.
+claim() {
+	[ -n "${node-}" ] || here
+	born $$
+	claimed
+	mine=$((last + 1))
+	note "g$mine" "$1,$$,${born:-?},$node,$boot,$now,$who" || return 1
+	claimed
+	[ "$last" = "$mine" ] && return 0
+	rm -f "g$mine"
+	return 1
+}
+
+# identity PATH: device and inode.
+identity() { stat -c '%d %i' -- "$1" 2>/dev/null || stat -f '%d %i' -- "$1" 2>/dev/null || posix_identity "$1"; }
+posix_identity() {
+	# shellcheck disable=SC2012 # only the number before the name is read
+	i=$(ls -ldi -- "$1" 2>/dev/null | sed -n '1s/^ *\([0-9][0-9]*\) .*/\1/p')
+	d=$(df -P -- "$1" 2>/dev/null | sed -n '2s/ .*//p' | cksum | sed 's/ .*//')
+	[ -n "$i" ] && [ -n "$d" ] && printf '%s %s\n' "$d" "$i"
+}
+
+# survey: what the holder we stand in is, in $state, and what is wrong with
+# it, in $why. The state table in holder.go is the same in words.
+survey() {
+	state=contradictory why='' plan=''
+	for f in * .[!.]* ..?*; do
+		case $f in
+		q | x | mark | plan | g[0-9]* | r[0-9]*) ;;
+		*) ! there "$f" || why=unknown_name ;;
+		esac
+	done
+	[ -z "$why" ] || return 0
+	if [ -L plan ] && content plan; then plan=$c; fi
+	if [ -L mark ] || { [ -e mark ] && [ ! -f mark ]; }; then
+		why=mark
+	elif there q && there x; then
+		why=both
+	elif there q; then
+		look .. "$segment"
+		if [ -L q ] || [ ! -d q ]; then
+			why=tombstone
+		elif [ "$seen" != absent ]; then
+			why=target_beside
+		elif [ -z "$plan" ] || [ "$(identity q)" != "${plan% *}" ]; then
+			why=plan
+		else
+			state=quarantined
+		fi
+	elif there x; then
+		if [ -L x ] || [ ! -d x ]; then
+			why=tombstone
+		elif [ ! -f mark ] || [ -z "$plan" ] || [ "$(identity x)" != "${plan% *}" ]; then
+			why=plan
+		else
+			state=committed
+		fi
+	elif [ -f mark ]; then
+		[ -n "$plan" ] && state=committed || why=plan
+	else
+		state=empty
+	fi
+}
+
+# drop: leave a holder without tombstones, and take it away. Our own claim
+# goes last.
+drop() {
+	set -- r[0-9]* mark plan
+	claimed
+	for g in g[0-9]*; do
+		[ "$g" = "g$mine" ] || set -- "$@" "$g"
+	done
+	rm -f -- "$@" "g$mine" 2>/dev/null
+	cd -P .. && rmdir "./$holder" 2>/dev/null
+}
+
+# back: the quarantined directory gets its name again. Fails where the name is
+# taken or what lies there then is not what was taken away.
+back() {
+	look .. "$segment"
+	[ "$seen" = absent ] || return 1
+	rm -f mark 2>/dev/null
+	case $plan in *' closed') chmod u+w q ;; esac
+	mv -nT -- q "../$segment" 2>/dev/null
+	if there q; then
+		look .. "$segment"
+		[ "$seen" = absent ] && mv -f -- q "../$segment" 2>/dev/null
+		# A name taken in that moment turns the rename into a move below it.
+		! there "../$segment/q" || [ "$(identity "../$segment/q")" != "${plan% *}" ] || mv -f -- "../$segment/q" q
+	fi
+	[ "$(identity "../$segment")" = "${plan% *}" ] && ! there q || return 1
+	closed
+}
+
+# closed: take again the permission that the plan says the target's owner did
+# not have.
+closed() {
+	case $plan in
+	*' closed')
+		[ -L "../$segment" ] || [ "$(identity "../$segment")" != "${plan% *}" ] || chmod u-w "../$segment"
+		;;
+	esac
+}
+
+# live DIR: a process at work in DIR, in $lives; empty where none can be seen.
+live() {
+	lives=
+	if [ -r /proc/self/stat ]; then
+		if find /proc/self/cwd -prune -lname '*' >/dev/null 2>&1; then
+			glob=$1
+			case $1 in *[][*?\\]*) glob=$(printf '%s\n' "$1" | sed 's/[][*?\\]/\\&/g') ;; esac
+			lives=$(find /proc/[0-9]*/cwd /proc/[0-9]*/root /proc/[0-9]*/exe /proc/[0-9]*/fd -maxdepth 1 \
+				\( -lname "$glob" -o -lname "$glob/*" \) 2>/dev/null | sed 1q)
+		else
+			for p in /proc/[0-9]*/cwd /proc/[0-9]*/root /proc/[0-9]*/exe; do
+				case $(readlink "$p" 2>/dev/null) in
+				"$1" | "$1"/*) lives=$p && break ;;
+				esac
+			done
+		fi
+	elif command -v lsof >/dev/null 2>&1; then
+		lives=$(lsof -w -n -P -F n 2>/dev/null | while IFS= read -r p; do
+			case $p in
+			"n$1" | "n$1"/*) printf '%s' "${p#n}" && break ;;
+			esac
+		done)
+	fi
+}
+
+# mounted DIR: a mount at or below DIR, in $mount; fails where mounts cannot be
+# seen.
+mounted() {
+	mount=
+	seen=
+	if [ -r /proc/self/mountinfo ]; then
+		while read -r _ _ _ _ at _; do
+			seen=yes
+			case $at in *\\*) at=$(printf '%b.' "$(printf %s "$at" | sed 's/\\/\\0/g')") && at=${at%.} ;; esac
+			case $at in "$1" | "$1"/*) mount=$at ;; esac
+		done </proc/self/mountinfo
+	else
+		table=$(command mount 2>/dev/null)
+		while IFS= read -r at; do
+			[ -z "$at" ] || seen=yes
+			case $at in *" on $1 "* | *" on $1/"*) mount=${at#* on } ;; esac
+		done <<END
+$table
+END
+	fi
+	[ -n "$seen" ]
+}
+
+# erase: x and everything below it. Directories are opened to their owner here
+# and nowhere else; files are not touched, they may be linked elsewhere. Where
+# a tree is too deep for rm, its deep parts are first moved up.
+erase() {
+	rm -rf -- x 2>/dev/null
+	status=$?
+	there x || return 0
+	find x -type d ! -perm -700 -exec chmod u+rwx {} \; 2>/dev/null
+	rm -rf -- x 2>/dev/null
+	status=$?
+	there x || return 0
+	n=0
+	while [ -n "$(find x -mindepth 40 -maxdepth 40 -type d -print 2>/dev/null | sed 1q)" ]; do
+		find x -mindepth 40 -maxdepth 40 -type d -exec sh -c '
+			n=1
+			while [ -e "x/up$n" ] || [ -L "x/up$n" ]; do n=$((n + 1)); done
+			mv -f -- "$1" "x/up$n"' sh {} \; 2>/dev/null
+		n=$((n + 1))
+		[ "$n" -lt 1000 ] || break
+	done
+	rm -rf -- x 2>/dev/null
+	status=$?
+}
+
+# weigh: bytes and entries of x.
+weigh() {
+	bytes=$(du -sk x 2>/dev/null | sed -n '1s/[^0-9].*//p')
+	bytes=$((${bytes:-0} * 1024))
+	entries=$(find .//x 2>/dev/null | grep -c '^\.//')
+}
+
+# unregister: the worktree registrations the plan recorded, each only where it
+# still speaks of the directory that is gone. gitdir goes last, so that an
+# interrupted run is finished by the next. What could not be done, in $stuck.
+unregister() {
+	stuck='' r=1
+	while [ -L "r$r.name" ]; do
+		content "r$r.dir" && common=$c && content "r$r.file" && file=$c && content "r$r.name" || {
+			stuck=plan
+			return 0
+		}
+		admin=$common/worktrees/$c
+		r=$((r + 1))
+		there "$admin" || {
+			look "$common" worktrees
+			case $seen in absent) continue ;; esac
+			look "$common/worktrees" "$c"
+			[ "$seen" = absent ] || stuck=$admin
+			continue
+		}
+		if [ -L "$common/worktrees" ] || [ -L "$admin" ] || [ ! -d "$admin" ]; then
+			stuck=$admin
+			continue
+		fi
+		if there "$admin/gitdir"; then
+			[ ! -L "$admin/gitdir" ] && [ "$(cat "$admin/gitdir" 2>/dev/null)" = "$file" ] || continue
+			set --
+			for f in "$admin"/* "$admin"/.[!.]* "$admin"/..?*; do
+				[ "$f" = "$admin/gitdir" ] || ! there "$f" || set -- "$@" "$f"
+			done
+			[ $# -eq 0 ] || rm -rf -- "$@" 2>/dev/null
+			set -- "$admin"/* "$admin"/.[!.]* "$admin"/..?*
+			[ "$*" = "$admin/gitdir $admin/.[!.]* $admin/..?*" ] && rm -f -- "$admin/gitdir" 2>/dev/null
+		fi
+		rmdir "$admin" 2>/dev/null
+		! there "$admin" || stuck=$admin
+	done
+}
