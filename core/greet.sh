@@ -22,6 +22,7 @@ root_seen() {
 }
 
 main() {
+	speak
 	home=${HOME-} physical='' target=unseen held=unseen claim='' why=''
 	squeeze "$home" && home=$p
 	case $root in
@@ -69,14 +70,15 @@ main() {
 		*) held=contradictory why=no_directory ;;
 		esac
 	fi
-	say home "$(field "$home")"
-	say root "$(field "$physical")"
-	say platform "$(field "$(uname -s)")"
-	say git "$(field "${git#git version }")"
-	say clock "$now"
-	say tasks "$at"
-	say target "$target"
-	say holder "$held" "$(field "$claim")" "$(field "$why")"
-	answer greet
+	opening greet
+	field "$home" && record home "$field"
+	field "$physical" && record root "$field"
+	field "$(uname -s)" && record platform "$field"
+	field "${git#git version }" && record git "$field"
+	record clock "$now"
+	record tasks "$at"
+	record target "$target"
+	field "$claim" && set -- "$field" && field "$why" && record holder "$held" "$1" "$field"
+	closing
 }
 main

@@ -1,28 +1,4 @@
-set -u
-umask 077
-trap '' PIPE HUP
-unset CDPATH ENV BASH_ENV
-LC_ALL=C
-export LC_ALL
-
-said='' lines=0
-say() {
-	said="$said$*
-"
-	lines=$((lines + 1))
-}
-
-# answer NAME: everything said so far, at once; a reader that is gone ends nothing.
-answer() { printf 'reclaim 1 %s\n%send %s\n' "$1" "$said" "$lines" || :; }
-
-# field TEXT: one word that can carry any bytes.
-field() {
-	case $1 in
-	'' | *[!A-Za-z0-9/._,:@+-]*) printf '~%s' "$(printf %s "$1" | od -An -v -tx1 | tr -d ' \n')" ;;
-	*) printf '=%s' "$1" ;;
-	esac
-}
-
+# What the four scripts of a removal share. holder.go holds the state table.
 there() { [ -e "$1" ] || [ -L "$1" ]; }
 
 # look DIR NAME: what stands at DIR/NAME, in $seen. Absent is said only of a
@@ -155,13 +131,10 @@ claim() {
 	return 1
 }
 
-# identity PATH: device and inode.
-identity() { stat -c '%d %i' -- "$1" 2>/dev/null || stat -f '%d %i' -- "$1" 2>/dev/null || posix_identity "$1"; }
-posix_identity() {
-	# shellcheck disable=SC2012 # only the number before the name is read
-	i=$(ls -ldi -- "$1" 2>/dev/null | sed -n '1s/^ *\([0-9][0-9]*\) .*/\1/p')
-	d=$(df -P -- "$1" 2>/dev/null | sed -n '2s/ .*//p' | cksum | sed 's/ .*//')
-	[ -n "$i" ] && [ -n "$d" ] && printf '%s %s\n' "$d" "$i"
+# same PATH IDENTITY: PATH is what has that device and inode.
+same() {
+	identity "$1"
+	[ -n "$identity" ] && [ "$identity" = "$2" ]
 }
 
 # survey: what the holder we stand in is, in $state, and what is wrong with
@@ -186,7 +159,7 @@ survey() {
 			why=tombstone
 		elif [ "$seen" != absent ]; then
 			why=target_beside
-		elif [ -z "$plan" ] || [ "$(identity q)" != "${plan% *}" ]; then
+		elif [ -z "$plan" ] || ! same q "${plan% *}"; then
 			why=plan
 		else
 			state=quarantined
@@ -194,7 +167,7 @@ survey() {
 	elif there x; then
 		if [ -L x ] || [ ! -d x ]; then
 			why=tombstone
-		elif [ ! -f mark ] || [ -z "$plan" ] || [ "$(identity x)" != "${plan% *}" ]; then
+		elif [ ! -f mark ] || [ -z "$plan" ] || ! same x "${plan% *}"; then
 			why=plan
 		else
 			state=committed
@@ -230,9 +203,9 @@ back() {
 		look .. "$segment"
 		[ "$seen" = absent ] && mv -f -- q "../$segment" 2>/dev/null
 		# A name taken in that moment turns the rename into a move below it.
-		! there "../$segment/q" || [ "$(identity "../$segment/q")" != "${plan% *}" ] || mv -f -- "../$segment/q" q
+		! there "../$segment/q" || ! same "../$segment/q" "${plan% *}" || mv -f -- "../$segment/q" q
 	fi
-	[ "$(identity "../$segment")" = "${plan% *}" ] && ! there q || return 1
+	same "../$segment" "${plan% *}" && ! there q || return 1
 	closed
 }
 
@@ -241,7 +214,7 @@ back() {
 closed() {
 	case $plan in
 	*' closed')
-		[ -L "../$segment" ] || [ "$(identity "../$segment")" != "${plan% *}" ] || chmod u-w "../$segment"
+		[ -L "../$segment" ] || ! same "../$segment" "${plan% *}" || chmod u-w "../$segment"
 		;;
 	esac
 }

@@ -9,7 +9,8 @@ main() {
 			entries=$(find .//x 2>/dev/null | grep -c '^\.//')
 		fi
 	fi
-	say progress "$stage" "$entries"
-	answer progress
+	opening progress
+	record progress "$stage" "$entries"
+	closing
 }
 main

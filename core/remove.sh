@@ -1,7 +1,16 @@
 # ended HOW [WHAT]: the answer's end.
 ended() {
-	say ended "$1" "$(field "${2-}")"
-	answer remove
+	opening remove
+	record about "$about"
+	if [ -n "${status-}" ]; then
+		record rm "$status"
+		record freed "$bytes" "$entries"
+		look "$tasks" "$segment" && record target "$seen"
+		look "$tasks" "$holder" && record holder "$seen"
+	fi
+	field "${2-}"
+	record ended "$1" "$field"
+	closing
 	exit 0
 }
 
@@ -29,22 +38,49 @@ quarantine() {
 	) >/dev/null 2>&1
 	case $plan in *' closed') [ -L q ] || chmod u-w q 2>/dev/null ;; esac
 	look .. "$segment"
-	[ "$seen" = absent ] && [ "$(identity q)" = "${plan% *}" ] && return 0
+	[ "$seen" = absent ] && same q "${plan% *}" && return 0
 	closed
 	there q || withdraw immovable
 	if [ "$seen" = absent ]; then
 		# What was taken is not what was inspected.
-		plan="$(identity q) open"
+		identity q
+		plan="$identity open"
 		back || ended held "$tasks/$holder/q"
 		withdraw copied
 	fi
 	# The target is where it was, so q is what mv copied before it was stopped.
-	[ "$(identity "../$segment")" = "${plan% *}" ] && [ ! -L q ] && rm -rf -- q 2>/dev/null
+	same "../$segment" "${plan% *}" && [ ! -L q ] && rm -rf -- q 2>/dev/null
 	there q && ended held "$tasks/$holder/q"
 	withdraw immovable
 }
 
+# occupied: another's holder is there.
+occupied() {
+	look . "$holder"
+	[ "$seen" != directory ] || ! cd -P "./$holder" 2>/dev/null || {
+		claimed
+		if [ "$last" -gt 0 ] && alive "g$last"; then ended busy "$claim"; fi
+	}
+	ended occupied "$tasks/$holder"
+}
+
+# busy DIR PATH: whoever works in DIR, whose path is PATH, in $lives: by the
+# process table, or by a pid file a session left there.
+busy() {
+	live "$2"
+	for f in "$1"/.kandev/sessions/*/*.pid; do
+		[ -z "$lives" ] && there "$f" || continue
+		pid='?'
+		read -r pid 2>/dev/null <"$f" || [ -n "$pid" ] || pid='?'
+		case $pid in
+		'' | *[!0-9]*) [ ! -r "$f" ] && lives=$f ;;
+		*) ! runs "$pid" || lives=$f ;;
+		esac
+	done
+}
+
 main() {
+	speak
 	tasks=$root/tasks
 	now=$(date +%s)
 	case $now in '' | *[!0-9]*) ended no_clock ;; esac
@@ -53,10 +89,9 @@ main() {
 	look . "$segment"
 	[ "$seen" = directory ] || ended "target_$seen"
 	there "./$holder" && occupied
-	is=$(identity "./$segment")
-	[ "$is" = "$device $inode" ] || ended replaced
-	is=$(identity .)
-	[ "${is% *}" = "$device" ] || ended mount "$tasks/$segment"
+	same "./$segment" "$expected" || ended replaced
+	identity .
+	[ "$device" = "${expected% *}" ] || ended mount "$tasks/$segment"
 	mounted "$tasks/$segment" || ended no_mounts
 	[ -z "$mount" ] || ended mount "$mount"
 	uid=$(id -u)
@@ -71,31 +106,32 @@ main() {
 	}
 	cd -P "./$holder" 2>/dev/null && [ "$(pwd -P)" = "$tasks/$holder" ] || ended no_holder
 	claim remove || ended busy
-	[ "$mine" = 1 ] || occupied
-	plan="$device $inode open"
-	[ -w "../$segment" ] || plan="$device $inode closed"
+	survey
+	[ "$mine" = 1 ] && [ "$state" = empty ] && [ -z "$plan" ] || {
+		rm -f "g$mine"
+		ended occupied "$tasks/$holder"
+	}
+	plan="$expected open"
+	[ -w "../$segment" ] || plan="$expected closed"
 	note plan "$plan" && register || withdraw no_note
 
 	quarantine
 	busy q "$tasks/$holder/q"
 	[ -z "$lives" ] || restore live "$lives"
 	: >mark || restore no_note
-	manifested q
-	[ "$manifest" = "$digest $count" ] || restore changed "$manifest"
+	again "$tasks/$holder/q"
+	[ "$walked" = 0 ] && [ "$digest $count" = "$taken" ] || restore changed "$digest $count $walked"
 	mounted "$tasks/$holder/q" || restore no_mounts
 	[ -z "$mount" ] || restore mount "$mount"
 
 	mv -f -- q x 2>/dev/null
-	there x && ! there q && [ "$(identity x)" = "$device $inode" ] || ended held "$tasks/$holder"
+	there x && ! there q && same x "$expected" || ended held "$tasks/$holder"
 	weigh
 	erase
-	say rm "$status"
-	say freed "$bytes" "$entries"
 	! there x || ended left "$(rm -rf -- x 2>&1 | sed 1q)"
 	unregister
 	[ -z "$stuck" ] || ended stuck "$stuck"
 	drop
-	look "$tasks" "$segment" && say target "$seen"
-	look "$tasks" "$holder" && say holder "$seen"
 	ended gone
 }
+main

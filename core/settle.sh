@@ -1,9 +1,12 @@
 # ended HOW WHAT: the answer's end.
 ended() {
 	look "$tasks" "$segment"
-	say target "$seen"
-	say settled "$1" "$(field "${2-}")" "${bytes:-0}" "${entries:-0}"
-	answer settle
+	opening settle
+	record about "$about"
+	record target "$seen"
+	field "${2-}"
+	record settled "$1" "$field" "${bytes:-0}" "${entries:-0}"
+	closing
 	exit 0
 }
 
@@ -38,6 +41,7 @@ newer() {
 }
 
 main() {
+	speak
 	tasks=$root/tasks
 	now=$(date +%s)
 	case $now in '' | *[!0-9]*) ended unseen clock ;; esac
@@ -53,11 +57,11 @@ main() {
 	if [ "$last" -gt 0 ] && alive "g$last"; then ended alive "$claim"; fi
 	survey
 	[ "$state" = contradictory ] && ended contradictory "$why"
-	[ "$state" = "$expected" ] || ended other "$state"
+	[ "$state" = "$expected_state" ] || ended other "$state"
 	claim settle || ended other claimed
 	# The claim makes us the only one here; what stood before it may be gone.
 	survey
-	[ "$state" = "$expected" ] || ended other "$state"
+	[ "$state" = "$expected_state" ] || ended other "$state"
 	how=$state
 	case $state in
 	empty) closed ;;

@@ -37,13 +37,5 @@ type Registration struct {
 	GitDirFile string `json:"gitdir_file"`
 }
 
-func (q Inventory) Script() Script                     { return Script{Name: "inventory"} }
-func (q Inventory) Judge(said Said) Evidence           { return Evidence{} }
-func (q Greet) Script() Script                         { return Script{Name: "greet"} }
-func (q Settle) Script() Script                        { return Script{Name: "settle"} }
-func (q Remove) Script() Script                        { return Script{Name: "remove"} }
-func (q Greet) Judge(said Said) (Greeting, error)      { return Greeting{}, nil }
-func (q Settle) Judge(said Said) (Settlement, *Failed) { return Settlement{}, nil }
-func (q Remove) Judge(said Said) Outcome               { return nil }
-
-func holderName(segment string) string { return ".reclaim-" }
+func (q Inventory) Script() Script           { return Script{Name: "inventory"} }
+func (q Inventory) Judge(said Said) Evidence { return Evidence{} }
