@@ -24,7 +24,7 @@ enter() {
 	[ "$seen" = directory ] || return 1
 	seen=unreadable
 	cd -P "$1" 2>/dev/null && tasks=$(pwd -P) && tasks=${tasks%/}/tasks || return 1
-	cd -P "$1/tasks" 2>/dev/null && [ -r . ] && [ -x . ] && [ "$(pwd -P)" = "$tasks" ]
+	cd -P "$1/tasks" 2>/dev/null && [ -r . ] && [ -x . ] && [ "$(pwd -P)" = "$tasks" ] && seen=directory
 }
 
 # born PID: when a process began, in $born; empty when there is none or it is a
@@ -34,7 +34,7 @@ born() {
 	if [ -r /proc/self/stat ]; then
 		if [ -r "/proc/$1/stat" ]; then
 			stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
-			stat=${stat##*) }
+			stat=${stat##*') '}
 			case $stat in '' | [ZX]*) return 0 ;; esac
 			set -f
 			# shellcheck disable=SC2086 # its words are wanted
@@ -237,9 +237,7 @@ live() {
 		fi
 	elif command -v lsof >/dev/null 2>&1; then
 		lives=$(lsof -w -n -P -F n 2>/dev/null | while IFS= read -r p; do
-			case $p in
-			"n$1" | "n$1"/*) printf '%s' "${p#n}" && break ;;
-			esac
+			case $p in ("n$1" | "n$1"/*) printf '%s' "${p#n}" && break ;; esac
 		done)
 	fi
 }
