@@ -206,3 +206,60 @@ func Capture(c Captured) ([]byte, error) {
 // Matches reports whether the claim can be one to t's directory, so that
 // storage need not hand over claims that cannot.
 func (c Claim) Matches(t Target) bool { return c.matches(t) }
+
+// ExecutorTarget is where an executor's and a profile's config lead, without a
+// directory and without an opt-in. What cannot be read stays empty.
+func ExecutorTarget(executor, profile []byte) Target {
+	read := func(config []byte, name string) string { return strings.TrimSpace(ConfigText(config, name)) }
+	t := Target{Host: read(executor, "ssh_host"), User: read(executor, "ssh_user"), Fingerprint: read(executor, "ssh_host_fingerprint"),
+		IdentitySource: read(executor, "ssh_identity_source"), IdentityFile: read(executor, "ssh_identity_file"),
+		ProxyJump: read(executor, "ssh_proxy_jump"), Shell: read(profile, "ssh_shell"), WorkdirRoot: read(profile, "ssh_workdir_root"),
+		Port: portOrNone(strconv.AppendQuote(nil, read(executor, "ssh_port")))}
+	if t.Host == "" {
+		t.Host = read(executor, "ssh_host_alias")
+	}
+	return t
+}
+
+// ConfigText is one string of an executor's or profile's config as it is
+// stored, untrimmed; empty when it cannot be read.
+func ConfigText(config []byte, name string) string {
+	if !json.Valid(config) {
+		return ""
+	}
+	all, err := members(config)
+	if err != nil || ambiguous(all, []string{name}) != "" {
+		return ""
+	}
+	s, _ := textOf(all, config, name)
+	return s
+}
+
+// Removing reports whether a removal of one of the snapshot's directories has
+// begun and was not seen to end.
+func (s JobSnapshot) Removing() bool {
+	return slices.ContainsFunc(s.Targets(), func(t JobTarget) bool { return t.Begun > 0 && !t.Settled() })
+}
+
+// Again is the snapshot for judging its kept directories once more: recorded
+// outcomes are taken away, except for what was removed; a recorded begin stays,
+// because what it left on the host may still be there.
+func (s JobSnapshot) Again() (JobSnapshot, error) {
+	for _, t := range s.Targets() {
+		if t.Outcome == OutcomeRemoved {
+			continue
+		}
+		again, err := s.edited(t.Target, func(e entry, raw []byte) ([]byte, error) {
+			raw, err := edit(raw, change{"outcome", nil}, change{"skip_reason", nil}, change{"detail", nil})
+			if err != nil {
+				return nil, err
+			}
+			return editReclaim(raw, change{"cause", nil}, change{"fault", nil}, change{"final", nil}, change{"cure", nil})
+		})
+		if err != nil {
+			return s, err
+		}
+		s = again
+	}
+	return s, nil
+}

@@ -450,25 +450,28 @@ func (s JobSnapshot) edited(target Target, change func(entry, []byte) ([]byte, e
 	return ParseJobSnapshot(raw)
 }
 
-// editReclaim edits the one object of ours inside a target. It is made when
-// there is something to say; one that is no object is left alone.
+// editReclaim edits the one object of ours inside a target. It is there only
+// while it says something; one that is no object is left alone.
 func editReclaim(raw []byte, changes ...change) ([]byte, error) {
 	all, err := members(raw)
 	if err != nil {
 		return nil, err
 	}
 	ours := []byte("{}")
-	if m, ok := find(all, "reclaim"); ok && !isNull(m.value(raw)) {
+	m, there := find(all, "reclaim")
+	if there && !isNull(m.value(raw)) {
 		if ours = m.value(raw); ours[0] != '{' {
 			return raw, nil
 		}
 	}
 	changed, err := edit(ours, changes...)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if bytes.Equal(changed, []byte("{}")) {
+	case bytes.Equal(changed, ours):
 		return raw, nil
+	case bytes.Equal(changed, []byte("{}")):
+		return edit(raw, change{"reclaim", nil})
 	}
 	return edit(raw, change{"reclaim", changed})
 }

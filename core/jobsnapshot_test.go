@@ -236,8 +236,8 @@ func anySnapshot(t *rapid.T) (raw string, dirs int) {
 	for i := range dirs {
 		pairs := []string{fmt.Sprintf(`"task_dir"%s:"/r/tasks/%d"`, space.Draw(t, "s"), i), `"host":` + space.Draw(t, "s") + `"h"`}
 		for _, optional := range []string{`"port":22`, `"enabled":true`, `"outcome":"failed"`, `"skip_reason" : "shared"`, `"detail":"d"`,
-			`"reclaim":{"begun" : 1 , "later":{"x":1.0}}`, `"reclaim":null`, `"shell":"zsh"`} {
-			if rapid.Bool().Draw(t, "has") && !(strings.HasPrefix(optional, `"reclaim":null`) && strings.Contains(strings.Join(pairs, ""), `"reclaim"`)) {
+			`"reclaim":{"begun" : 1 , "later":{"x":1.0}}`, `"reclaim":null`, `"shell":"zsh"`, `"reclaim":{"fault":"busy","final":true,"cure":[],"cause":"stash"}`} {
+			if rapid.Bool().Draw(t, "has") && !(strings.HasPrefix(optional, `"reclaim"`) && strings.Contains(strings.Join(pairs, ""), `"reclaim"`)) {
 				pairs = append(pairs, optional)
 			}
 		}
@@ -368,7 +368,7 @@ func TestAnyEditChangesExactlyTheTargetsOwnKeys(t *testing.T) {
 		}
 		switch o := o.(type) {
 		case Removed:
-			if got.Outcome != OutcomeRemoved || got.Reason != "" || got.Fault != "" {
+			if got.Outcome != OutcomeRemoved || got.Reason != "" || got.Fault != "" || got.Cause != "" || got.Final || got.Cure != nil {
 				t.Fatalf("read back: %+v", got)
 			}
 		case Skipped:

@@ -1,0 +1,270 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kandev/reclaim/core"
+	"github.com/kandev/reclaim/ports"
+)
+
+// due selects what Lease may take: a job that waits, whose time has come, whose
+// trigger is in core's list, whose task has no job running.
+const due = ` state IN ('pending', 'retry_wait') AND trigger IN (?, ?, ?, ?)
+	AND (state = 'pending' OR next_attempt_at IS NULL OR next_attempt_at <= ?)
+	AND NOT EXISTS (SELECT 1 FROM task_resource_cleanup_jobs o WHERE o.task_id = j.task_id AND o.state = 'running')`
+
+// Lease implements ports.Jobs.
+func (s *Store) Lease(ctx context.Context, worker string, hold []string) (job ports.Job, ok bool, err error) {
+	var passed []string
+	for {
+		var held bool
+		err = s.in(ctx, func(tx *sql.Tx) error {
+			ok, held = false, false
+			now, err := s.now(ctx, tx)
+			if err != nil {
+				return err
+			}
+			batch := 1
+			if len(hold)+len(passed) > 0 {
+				batch = 64
+			}
+			candidates, err := s.due(ctx, tx, now, batch, passed)
+			if err != nil || len(candidates) == 0 {
+				return err
+			}
+			free := slices.IndexFunc(candidates, func(j ports.Job) bool { return !names(j, hold) })
+			if held = free < 0; held {
+				for _, j := range candidates[1:] {
+					passed = append(passed, j.ID)
+				}
+				free = 0
+			}
+			if job = candidates[free]; held {
+				return nil
+			}
+			n, err := s.changed(ctx, tx, `UPDATE task_resource_cleanup_jobs SET state = 'running', attempts = attempts + 1, next_attempt_at = NULL, updated_at = ?
+				WHERE id = ? AND state = ? AND attempts = ?`, s.at(now), job.ID, string(job.State), job.Attempts)
+			if err != nil {
+				return err
+			}
+			if n != 1 {
+				held = true // another worker was faster: look for the next one
+				return nil
+			}
+			job.State, job.Attempts, job.NextAttemptAt, job.UpdatedAt = ports.Running, job.Attempts+1, time.Time{}, now
+			_, err = s.changed(ctx, tx, `INSERT INTO reclaim_leases (job_id, attempt, worker, beat_ms) VALUES (?, ?, ?, ?)
+				ON CONFLICT (job_id) DO UPDATE SET attempt = excluded.attempt, worker = excluded.worker, beat_ms = excluded.beat_ms`,
+				job.ID, job.Attempts, worker, now.UnixMilli())
+			ok = err == nil
+			return err
+		})
+		switch {
+		case oneRunning(err):
+			held = true // a job of the same task was leased at the same moment
+		case err != nil:
+			return ports.Job{}, false, fmt.Errorf("leasing a job: %w", err)
+		case !held && !ok:
+			return ports.Job{}, false, nil
+		}
+		if !held {
+			return job, ok, nil
+		}
+		passed = append(passed, job.ID)
+	}
+}
+
+// oneRunning recognises the refusal of the index that lets one job of a task
+// run at a time; both drivers name it or its column.
+func oneRunning(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "ux_cleanup_one_running") ||
+		strings.Contains(err.Error(), "UNIQUE constraint failed: task_resource_cleanup_jobs.task_id"))
+}
+
+func (s *Store) due(ctx context.Context, q queryer, now time.Time, limit int, passed []string) ([]ports.Job, error) {
+	args := append(reclaims(), s.at(now))
+	without := ""
+	if len(passed) > 0 {
+		without = ` AND id NOT IN (` + marks(len(passed)) + `)`
+		args = append(args, anys(passed)...)
+	}
+	lock := ""
+	if _, transaction := q.(*sql.Tx); transaction && s.dialect == PostgreSQL {
+		lock = ` FOR UPDATE OF j SKIP LOCKED`
+	}
+	var all []ports.Job
+	err := s.each(ctx, q, `SELECT `+jobColumns+` FROM task_resource_cleanup_jobs j WHERE`+due+without+` ORDER BY created_at, id LIMIT ?`+lock,
+		append(args, limit), func(scan func(...any) error) error {
+			j, err := scanJob(scan)
+			all = append(all, j)
+			return err
+		})
+	return all, err
+}
+
+// Due implements ports.Jobs.
+func (s *Store) Due(ctx context.Context, limit int) ([]ports.Job, error) {
+	now, err := s.now(ctx, s.db)
+	if err != nil {
+		return nil, err
+	}
+	return s.due(ctx, s.db, now, limit, nil)
+}
+
+// names reports whether the job has a directory on one of the hosts.
+func names(j ports.Job, hosts []string) bool {
+	if len(hosts) == 0 {
+		return false
+	}
+	snapshot, err := core.ParseJobSnapshot(j.Snapshot)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(snapshot.Targets(), func(t core.JobTarget) bool { return slices.Contains(hosts, t.Target.Host) })
+}
+
+// Beat implements ports.Jobs.
+func (s *Store) Beat(ctx context.Context, token ports.Token) error {
+	return s.in(ctx, func(tx *sql.Tx) error {
+		now, err := s.now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		n, err := s.changed(ctx, tx, `UPDATE reclaim_leases SET beat_ms = ? WHERE job_id = ? AND attempt = ? AND worker = ?
+			AND EXISTS (SELECT 1 FROM task_resource_cleanup_jobs j WHERE j.id = job_id AND j.state = 'running' AND j.attempts = attempt)`,
+			now.UnixMilli(), token.JobID, token.Attempt, token.Worker)
+		if err == nil && n != 1 {
+			err = ports.ErrRowLost
+		}
+		return err
+	})
+}
+
+// Recover implements ports.Jobs. A running row without a lease is stale.
+func (s *Store) Recover(ctx context.Context, stale time.Duration) (recovered int, err error) {
+	err = s.in(ctx, func(tx *sql.Tx) error {
+		now, err := s.now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		n, err := s.changed(ctx, tx, `UPDATE task_resource_cleanup_jobs SET state = 'retry_wait', next_attempt_at = ?, updated_at = ?
+			WHERE state = 'running' AND trigger IN (?, ?, ?, ?) AND NOT EXISTS (
+				SELECT 1 FROM reclaim_leases l WHERE l.job_id = task_resource_cleanup_jobs.id AND l.attempt = task_resource_cleanup_jobs.attempts AND l.beat_ms > ?)`,
+			append([]any{s.at(now), s.at(now)}, append(reclaims(), now.Add(-stale).UnixMilli())...)...)
+		recovered = int(n)
+		return err
+	})
+	return recovered, err
+}
+
+// Finish implements ports.Jobs.
+func (s *Store) Finish(ctx context.Context, token ports.Token, end ports.Ending) error {
+	switch end.State {
+	case ports.Succeeded, ports.JobFailed, ports.RetryWait:
+	default:
+		return fmt.Errorf("no attempt ends in the state %q", end.State)
+	}
+	return s.end(ctx, token, func(now time.Time) (string, []any) {
+		if end.State == ports.RetryWait {
+			return `state = 'retry_wait', next_attempt_at = ?, last_error = ?`, []any{s.at(now.Add(max(end.Delay, 0))), clean(end.Error)}
+		}
+		message := clean(end.Error)
+		if end.State == ports.Succeeded {
+			message = ""
+		}
+		return `state = ?, next_attempt_at = NULL, last_error = ?, completed_at = ?`, []any{string(end.State), message, s.at(now)}
+	})
+}
+
+// Cancel implements ports.Jobs.
+func (s *Store) Cancel(ctx context.Context, token ports.Token) error {
+	return s.end(ctx, token, func(now time.Time) (string, []any) {
+		return `state = 'cancelled', next_attempt_at = NULL, completed_at = ?`, []any{s.at(now)}
+	})
+}
+
+func (s *Store) end(ctx context.Context, token ports.Token, set func(time.Time) (string, []any)) error {
+	return s.in(ctx, func(tx *sql.Tx) error {
+		now, err := s.now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		how, args := set(now)
+		n, err := s.changed(ctx, tx, `UPDATE task_resource_cleanup_jobs SET `+how+`, updated_at = ?
+			WHERE id = ? AND state = 'running' AND attempts = ?
+			AND EXISTS (SELECT 1 FROM reclaim_leases l WHERE l.job_id = task_resource_cleanup_jobs.id AND l.attempt = task_resource_cleanup_jobs.attempts AND l.worker = ?)`,
+			append(args, s.at(now), token.JobID, token.Attempt, token.Worker)...)
+		if err != nil {
+			return err
+		}
+		if n != 1 {
+			return ports.ErrRowLost
+		}
+		_, err = s.changed(ctx, tx, `DELETE FROM reclaim_leases WHERE job_id = ?`, token.JobID)
+		return err
+	})
+}
+
+// Hooked implements ports.Jobs.
+func (s *Store) Hooked(ctx context.Context, token ports.Token, target core.Target, hook core.SessionHook) error {
+	return s.in(ctx, func(tx *sql.Tx) error {
+		return s.edit(ctx, tx, token.JobID, token.Attempt, func(snapshot core.JobSnapshot, _ string) (core.JobSnapshot, error) {
+			return snapshot.WithHook(target, hook)
+		})
+	})
+}
+
+// Sessions implements ports.Sessions.
+func (s *Store) Sessions(ctx context.Context, taskID string) ([]core.Running, error) {
+	return s.sessions(ctx, s.db, taskID)
+}
+
+func (s *Store) sessions(ctx context.Context, q queryer, taskID string) ([]core.Running, error) {
+	var all []core.Running
+	err := s.each(ctx, q, `SELECT session_id, task_id, COALESCE(runtime, ''), status, COALESCE(pid, 0), COALESCE(metadata, '')
+		FROM executors_running WHERE task_id = ? ORDER BY updated_at DESC, id`, []any{taskID}, func(scan func(...any) error) error {
+		var r core.Running
+		err := scan(&r.SessionID, &r.TaskID, &r.Runtime, &r.Status, &r.PID, &r.Metadata)
+		all = append(all, r)
+		return err
+	})
+	return all, err
+}
+
+// MarkStopped implements ports.Sessions.
+func (s *Store) MarkStopped(ctx context.Context, sessionID string) error {
+	return s.in(ctx, func(tx *sql.Tx) error {
+		now, err := s.now(ctx, tx)
+		if err == nil {
+			_, err = s.changed(ctx, tx, `UPDATE executors_running SET status = ?, pid = 0, updated_at = ? WHERE session_id = ?`, core.Stopped, s.at(now), sessionID)
+		}
+		return err
+	})
+}
+
+// Forget implements ports.Sessions.
+func (s *Store) Forget(ctx context.Context, taskID string, sessionIDs []string) error {
+	return s.in(ctx, func(tx *sql.Tx) error {
+		for part := range slices.Chunk(sessionIDs, 500) {
+			if _, err := s.changed(ctx, tx, `DELETE FROM executors_running WHERE task_id = ? AND session_id IN (`+marks(len(part))+`)`,
+				append([]any{taskID}, anys(part)...)...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// clean bounds an error's text and drops what PostgreSQL cannot store.
+func clean(text string) string {
+	const most = 8192
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + " [...]"
+	}
+	return text
+}

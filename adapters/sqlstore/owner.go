@@ -1,0 +1,278 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kandev/reclaim/core"
+	"github.com/kandev/reclaim/ports"
+)
+
+// maxRights bounds the borrowers and the claims of one answer.
+const maxRights = 1000
+
+var errTooMany = fmt.Errorf("more than %d tasks have a right to the directory", maxRights)
+
+// Owner implements ports.Owners with a fixed number of queries. On a host's
+// database, which has no index on metadata, two of them read every
+// executors_running row and every snapshot that may name the directory once; on
+// our own they look up an index.
+func (r *Rows) Owner(ctx context.Context, query core.Owner) core.Ownership {
+	o, err := r.owner(ctx, query)
+	if err != nil {
+		return core.Ownership{Error: err.Error()}
+	}
+	return o
+}
+
+func (r *Rows) owner(ctx context.Context, query core.Owner) (o core.Ownership, err error) {
+	if o.TaskTerminal, err = r.Terminal(ctx, query.TaskID); err != nil {
+		return o, err
+	}
+	if o.OptInNow, err = r.optIn(ctx, query); err != nil {
+		return o, fmt.Errorf("the profile: %w", err)
+	}
+	if o.Environment, err = r.environment(ctx, query); err != nil {
+		return o, fmt.Errorf("the environment: %w", err)
+	}
+	if o.Borrowers, err = r.borrowers(ctx, query, o.Environment); err != nil {
+		return o, fmt.Errorf("the environment's borrowers: %w", err)
+	}
+	if o.Claims, err = r.claims(ctx, query); err != nil {
+		return o, fmt.Errorf("other tasks' claims: %w", err)
+	}
+	return o, nil
+}
+
+// Terminal implements ports.Tasks.
+func (r *Rows) Terminal(ctx context.Context, taskID string) (bool, error) {
+	return r.terminal(ctx, r.db, taskID)
+}
+
+func (r *Rows) terminal(ctx context.Context, q queryer, taskID string) (bool, error) {
+	var terminal bool
+	err := r.row(ctx, q, `SELECT archived_at IS NOT NULL FROM tasks WHERE id = ?`, taskID).Scan(&terminal)
+	if errors.Is(err, sql.ErrNoRows) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("the task: %w", err)
+	}
+	return terminal, nil
+}
+
+func (r *Rows) environment(ctx context.Context, query core.Owner) (*core.Environment, error) {
+	var e core.Environment
+	row := r.row(ctx, r.db, `SELECT id, task_id FROM task_environments WHERE id = ?`, query.Environment)
+	if query.Environment == "" {
+		row = r.row(ctx, r.db, `SELECT id, task_id FROM task_environments WHERE task_id = ? ORDER BY created_at DESC, id DESC LIMIT 1`, query.TaskID)
+	}
+	err := row.Scan(&e.ID, &e.TaskID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return &e, err
+}
+
+func (r *Rows) borrowers(ctx context.Context, query core.Owner, live *core.Environment) ([]core.Borrower, error) {
+	var ids []any
+	if query.Environment != "" {
+		ids = append(ids, query.Environment)
+	}
+	if live != nil && live.ID != "" && live.ID != query.Environment {
+		ids = append(ids, live.ID)
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	var all []core.Borrower
+	err := r.each(ctx, r.db, `SELECT s.id, s.task_id, s.state, t.id IS NULL OR t.archived_at IS NOT NULL
+		FROM task_sessions s LEFT JOIN tasks t ON t.id = s.task_id
+		WHERE s.task_environment_id IN (`+marks(len(ids))+`) AND s.task_id <> ? ORDER BY s.id LIMIT ?`,
+		append(ids, query.TaskID, maxRights+1), func(scan func(...any) error) error {
+			var b core.Borrower
+			if err := scan(&b.SessionID, &b.TaskID, &b.State, &b.TaskTerminal); err != nil {
+				return err
+			}
+			if all = append(all, b); len(all) > maxRights {
+				return errTooMany
+			}
+			return nil
+		})
+	return all, err
+}
+
+// optIn answers the switch of the profiles the directory was launched by: the
+// snapshot names them, and the rows of launches that are left. It is on only
+// where every one of them is.
+func (r *Rows) optIn(ctx context.Context, query core.Owner) (core.OptIn, error) {
+	var raw []byte
+	err := r.row(ctx, r.db, `SELECT COALESCE(resource_snapshot, '') FROM task_resource_cleanup_jobs WHERE id = ?`, query.JobID).Scan(&raw)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", err
+	}
+	var profiles []string
+	if err == nil {
+		snapshot, err := core.ParseJobSnapshot(raw)
+		if err != nil {
+			return "", err
+		}
+		profiles = snapshot.Profiles(query.Target)
+	}
+	err = r.each(ctx, r.db, `SELECT COALESCE(execution_profile_id, ''), COALESCE(metadata, '') FROM executors_running WHERE task_id = ?`,
+		[]any{query.TaskID}, func(scan func(...any) error) error {
+			var id string
+			var metadata []byte
+			if err := scan(&id, &metadata); err != nil {
+				return err
+			}
+			launch, err := core.ParseLaunch(metadata)
+			if err != nil || claimOf(launch).Matches(query.Target) {
+				profiles = append(profiles, strings.TrimSpace(id), launch.Profile)
+			}
+			return nil
+		})
+	if err != nil {
+		return "", err
+	}
+	slices.Sort(profiles)
+	profiles = slices.DeleteFunc(slices.Compact(profiles), func(id string) bool { return id == "" })
+	switch {
+	case len(profiles) == 0:
+		return core.Unknown, nil
+	case len(profiles) > maxRights:
+		return "", errors.New("too many profiles")
+	}
+	on := 0
+	err = r.each(ctx, r.db, `SELECT COALESCE(config, '') FROM executor_profiles WHERE id IN (`+marks(len(profiles))+`)`, anys(profiles),
+		func(scan func(...any) error) error {
+			var config []byte
+			if err := scan(&config); err != nil {
+				return err
+			}
+			if core.OptedIn(config) {
+				on++
+			}
+			return nil
+		})
+	if err != nil || on != len(profiles) {
+		return core.Off, err
+	}
+	return core.On, nil
+}
+
+func claimOf(l core.Launch) core.Claim {
+	return core.Claim{Host: l.Target.Host, Port: l.Target.Port, User: l.Target.User, Fingerprint: l.Target.Fingerprint,
+		TaskDir: l.Target.TaskDir, OptedIn: l.Target.Enabled}
+}
+
+// claims selects what other tasks' launches and cleanup jobs say about the
+// directory. A launch's row stands for a task that may still write there; a job
+// for one that did.
+func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, error) {
+	found := map[core.Claim]bool{}
+	running := map[string]bool{}
+	add := func(c core.Claim) error {
+		if found[c] = true; len(found) > maxRights {
+			return errTooMany
+		}
+		return nil
+	}
+	const of = `(t.id IS NULL OR t.archived_at IS NOT NULL), EXISTS (SELECT 1 FROM task_resource_cleanup_jobs o WHERE o.task_id = x.task_id AND o.state NOT IN ` + ended + `)`
+	launches, jobs, args := r.places(query.Target)
+	err := r.each(ctx, r.db, `SELECT x.task_id, COALESCE(x.metadata, ''), `+of+`
+		FROM executors_running x LEFT JOIN tasks t ON t.id = x.task_id
+		WHERE x.task_id <> ?`+launches, append([]any{query.TaskID}, args...), func(scan func(...any) error) error {
+		var task string
+		var metadata []byte
+		var terminal, open bool
+		if err := scan(&task, &metadata, &terminal, &open); err != nil {
+			return err
+		}
+		launch, err := core.ParseLaunch(metadata)
+		c := claimOf(launch)
+		if err != nil {
+			c = core.Claim{Unreadable: true}
+		}
+		c.TaskID, c.TaskTerminal, c.CleanupOpen = task, terminal, open
+		if !c.Matches(query.Target) {
+			return nil
+		}
+		running[task] = true
+		return add(c)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if jobs == "" {
+		jobs, args = r.mentions(query.Target)
+	}
+	err = r.each(ctx, r.db, `SELECT x.task_id, x.state, COALESCE(x.resource_snapshot, ''), `+of+`
+		FROM task_resource_cleanup_jobs x LEFT JOIN tasks t ON t.id = x.task_id
+		WHERE x.task_id <> ?`+jobs, append([]any{query.TaskID}, args...), func(scan func(...any) error) error {
+		var task, state string
+		var raw []byte
+		var terminal, open bool
+		if err := scan(&task, &state, &raw, &terminal, &open); err != nil {
+			return err
+		}
+		over := ports.State(state) == ports.Succeeded || ports.State(state) == ports.JobFailed || ports.State(state) == ports.Cancelled
+		snapshot, err := core.ParseJobSnapshot(raw)
+		if err != nil {
+			if over {
+				return nil // it names nothing, and nothing will make it name something
+			}
+			return add(core.Claim{TaskID: task, TaskTerminal: terminal, CleanupOpen: true, Stopped: !running[task], Unreadable: true})
+		}
+		for _, t := range snapshot.Targets() {
+			c := core.Claim{TaskID: task, Host: t.Target.Host, Port: t.Target.Port, User: t.Target.User, Fingerprint: t.Target.Fingerprint,
+				TaskDir: t.Target.TaskDir, TaskTerminal: terminal, Stopped: !running[task], OptedIn: t.Target.Enabled, CleanupOpen: open || !over}
+			if over && t.Outcome == core.OutcomeRemoved || !c.Matches(query.Target) {
+				continue
+			}
+			if err := add(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]core.Claim, 0, len(found))
+	for c := range found {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b core.Claim) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return all, nil
+}
+
+// places narrows the two claim queries by our index; on a host's database, and
+// for a directory whose name SQL cannot compare, it does not narrow.
+func (r *Rows) places(core.Target) (launches, jobs string, args []any) { return "", "", nil }
+
+// mentions narrows jobs that have ended to those whose snapshot holds the
+// longest plain part of the directory's last name; others are all read.
+func (r *Rows) mentions(t core.Target) (string, []any) {
+	last := t.TaskDir[strings.LastIndex(strings.TrimRight(t.TaskDir, "/"), "/")+1:]
+	word := ""
+	for part := range strings.FieldsFuncSeq(last, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.'
+	}) {
+		if len(part) > len(word) {
+			word = part
+		}
+	}
+	if word == "" {
+		return "", nil
+	}
+	position := "instr(lower(x.resource_snapshot), ?)"
+	if r.dialect == PostgreSQL {
+		position = "strpos(lower(x.resource_snapshot), ?)"
+	}
+	return ` AND (x.state NOT IN ` + ended + ` OR ` + position + ` > 0)`, []any{strings.ToLower(word)}
+}
