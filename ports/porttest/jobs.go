@@ -100,7 +100,7 @@ func (b *bench) targets(id string) []core.JobTarget {
 	return s.Targets()
 }
 
-var storageClauses = []clause{
+var storageClauses = []storageClause{
 	{"4.6: prepare, commit, activate make one pending job with the directory as it was launched", func(b *bench) {
 		b.launched()
 		ids := b.archive(false, "t-1")
@@ -134,7 +134,7 @@ var storageClauses = []clause{
 	{"006: an opt-in is frozen at launch, and one launch without it disables the directory", func(b *bench) {
 		b.launched()
 		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-0", TaskID: "t-1", Runtime: "ssh", Status: "stopped", ProfileID: "p-0",
-			Metadata: metadata("ssh_reclaim_task_dir", "", "ssh_shell", "zsh"), Updated: start})
+			Metadata: metadata("ssh_reclaim_task_dir", "", "ssh_shell", "zsh"), Updated: made})
 		got := b.targets(b.archive(false, "t-1")[0])
 		if len(got) != 1 || got[0].Target.Enabled || got[0].Target.Shell != "" || len(got[0].Notes) != 1 || !slices.Equal(got[0].Profiles, []string{"p-0", "p-1"}) {
 			b.Errorf("%+v", got)
@@ -249,7 +249,7 @@ var storageClauses = []clause{
 	{"4.6: a lease counts the attempt, clears the time and makes the job running", func(b *bench) {
 		b.settle()
 		j := aJob("job-1", ports.RetryWait, 2)
-		j.NextAttemptAt, j.LastError = start, "unreachable"
+		j.NextAttemptAt, j.LastError = made, "unreachable"
 		b.seed.PutJob(b.T, j)
 		got := b.lease()
 		row := b.state("job-1", ports.Running)
@@ -262,7 +262,7 @@ var storageClauses = []clause{
 		b.settle()
 		for i, id := range []string{"c", "a", "b"} {
 			j := aJob(id, ports.Pending, 0)
-			j.TaskID, j.CreatedAt = "t-"+id, start.Add(-time.Duration(i)*time.Second)
+			j.TaskID, j.CreatedAt = "t-"+id, made.Add(-time.Duration(i)*time.Second)
 			b.seed.PutJob(b.T, j)
 		}
 		due, err := b.store.Due(ctx, 2)
@@ -291,7 +291,7 @@ var storageClauses = []clause{
 		if n, err := b.store.Recover(ctx, 0); n != 0 || err != nil {
 			b.Errorf("recovered %d: %v", n, err)
 		}
-		if n, err := b.store.Reconcile(ctx, start.Add(-time.Hour)); n != 0 || err != nil {
+		if n, err := b.store.Reconcile(ctx, made.Add(-time.Hour)); n != 0 || err != nil {
 			b.Errorf("settled %d: %v", n, err)
 		}
 	}},
@@ -299,7 +299,7 @@ var storageClauses = []clause{
 		b.settle()
 		b.seed.PutJob(b.T, aJob("job-1", ports.Pending, 0))
 		second := aJob("job-2", ports.Pending, 0)
-		second.CreatedAt = start.Add(time.Second)
+		second.CreatedAt = made.Add(time.Second)
 		b.seed.PutJob(b.T, second)
 		first := b.lease()
 		b.want(first.ID, "job-1")
@@ -316,7 +316,7 @@ var storageClauses = []clause{
 			b.seed.PutJob(b.T, j)
 		}
 		free := aJob("free", ports.Pending, 0)
-		free.TaskID, free.CreatedAt, free.Snapshot = "t-free", start.Add(time.Hour), []byte(strings.ReplaceAll(string(free.Snapshot), host, "elsewhere"))
+		free.TaskID, free.CreatedAt, free.Snapshot = "t-free", made.Add(time.Hour), []byte(strings.ReplaceAll(string(free.Snapshot), host, "elsewhere"))
 		b.seed.PutJob(b.T, free)
 		j, ok, err := b.store.Lease(ctx, "w-1", []string{"x", host})
 		if err != nil || !ok || j.ID != "free" {
@@ -425,7 +425,7 @@ var storageClauses = []clause{
 	}},
 	{"sessions are listed newest first, marked stopped, and forgotten by name only", func(b *bench) {
 		b.launched()
-		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-0", TaskID: "t-1", Runtime: "local", Status: "running", Metadata: "{}", Updated: start})
+		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-0", TaskID: "t-1", Runtime: "local", Status: "running", Metadata: "{}", Updated: made})
 		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-9", TaskID: "t-9", Runtime: "ssh", Status: "running", Metadata: "{}"})
 		ids := func(task string) (all []string) {
 			rows, err := b.store.Sessions(ctx, task)
@@ -473,7 +473,7 @@ var storageClauses = []clause{
 			if state == ports.Pending {
 				j.Trigger = core.Delete
 			} else {
-				j.CompletedAt = start
+				j.CompletedAt = made
 			}
 			b.seed.PutJob(b.T, j)
 		}
@@ -518,7 +518,7 @@ var storageClauses = []clause{
 		put("undeleted", "archived", core.CascadeDelete, "")
 		put("open", "open", core.CascadeArchive, "")
 		put("marked", "open", core.Delete, "task mutation outcome requires reconciliation")
-		if n, err := b.store.Reconcile(ctx, start.Add(-time.Second)); n != 3 || err != nil {
+		if n, err := b.store.Reconcile(ctx, made.Add(-time.Second)); n != 3 || err != nil {
 			b.Errorf("settled %d: %v", n, err)
 		}
 		b.state("archived", ports.Pending)
@@ -528,7 +528,7 @@ var storageClauses = []clause{
 		b.state("marked", ports.Cancelled)
 		b.state("open", ports.Prepared)
 		b.state("undeleted", ports.Prepared)
-		if n, err := b.store.Reconcile(ctx, start.Add(time.Second)); n != 2 || err != nil {
+		if n, err := b.store.Reconcile(ctx, made.Add(time.Second)); n != 2 || err != nil {
 			b.Errorf("settled %d: %v", n, err)
 		}
 		b.state("open", ports.Cancelled)
@@ -582,7 +582,7 @@ var storageClauses = []clause{
 		b.settle()
 		for i := range 3 {
 			j := aJob(fmt.Sprint("job-", i), ports.Succeeded, 1)
-			j.CreatedAt = start.Add(time.Duration(i) * time.Second)
+			j.CreatedAt = made.Add(time.Duration(i) * time.Second)
 			b.seed.PutJob(b.T, j)
 		}
 		got, err := b.desk.Jobs(ctx, ports.Succeeded, 2)
@@ -604,7 +604,7 @@ var storageClauses = []clause{
 	{"job retry makes a waiting job due and a failed one into a new job; others are refused", func(b *bench) {
 		b.settle()
 		failed := aJob("job-1", ports.JobFailed, 8)
-		failed.CompletedAt = start
+		failed.CompletedAt = made
 		failed.Snapshot = snapshotOf(strings.Replace(targetJSON, `"enabled":true`, `"enabled":true,"outcome":"failed","detail":"x","reclaim":{"begun":8,"fault":"lost"}`, 1))
 		b.seed.PutJob(b.T, failed)
 		before := b.seed.GetJob(b.T, "job-1")
@@ -648,7 +648,7 @@ var storageClauses = []clause{
 		b.must(b.store.Conclude(ctx, ports.Conclusion{JobID: "job-1", Attempt: 2, Target: target, Outcome: core.Skipped{Finding: core.Finding{Reason: core.StashPresent, Cause: core.Stashed, Detail: "one", Cure: []core.Remedy{{What: "pop it"}}}}}))
 		b.seed.PutJob(b.T, func() ports.Job {
 			j := b.seed.GetJob(b.T, "job-1")
-			j.State, j.CompletedAt = ports.Succeeded, start
+			j.State, j.CompletedAt = ports.Succeeded, made
 			return j
 		}())
 		kept, err := b.desk.Kept(ctx)
@@ -683,7 +683,7 @@ var storageClauses = []clause{
 	{"a directory of a task that is open again is not judged again", func(b *bench) {
 		b.settle()
 		j := aJob("job-1", ports.Succeeded, 2)
-		j.CompletedAt = start
+		j.CompletedAt = made
 		b.seed.PutJob(b.T, j)
 		b.seed.Archived(b.T, "t-1", false)
 		_, err := b.desk.JudgeAgain(ctx, "job-1")

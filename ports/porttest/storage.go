@@ -90,7 +90,7 @@ type rowClause struct {
 	prove    func(*rowBench)
 }
 
-type clause struct {
+type storageClause struct {
 	sentence string
 	prove    func(*bench)
 }
@@ -145,12 +145,12 @@ func snapshotOf(targets ...string) []byte {
 
 const targetJSON = `{"host":"box.example","port":22,"user":"dev","host_fingerprint":"SHA256:abc","workdir_root":"~/.kandev","task_dir":"/home/dev/.kandev/tasks/fix-login","enabled":true}`
 
-var start = time.Date(2026, 11, 30, 2, 15, 56, 294123000, time.UTC)
+var made = time.Date(2026, 11, 30, 2, 15, 56, 294123000, time.UTC)
 
 // aJob is t-1's archive job in some state.
 func aJob(id string, state ports.State, attempts int) ports.Job {
 	return ports.Job{ID: id, OperationID: "archive:t-1:" + id, TaskID: "t-1", Trigger: core.Archive, State: state, Snapshot: snapshotOf(targetJSON),
-		Attempts: attempts, CreatedAt: start, UpdatedAt: start}
+		Attempts: attempts, CreatedAt: made, UpdatedAt: made}
 }
 
 // settle puts an archived task t-1 with its environment, profile and a running
@@ -398,7 +398,7 @@ var rowClauses = []rowClause{
 		b.settle()
 		b.seed.PutTask(b.T, Task{ID: "t-2"})
 		for i, raw := range []string{`{}`, `null`, `{"archive_source":{"path":"fix-login"}}`, `{"ssh_task_dirs":null}`} {
-			b.seed.PutJob(b.T, ports.Job{ID: fmt.Sprint("o-", i), OperationID: fmt.Sprint("o-", i), TaskID: "t-2", Trigger: "archive_reclaim", State: "waiting_for_clean", Snapshot: []byte(raw), CreatedAt: start, UpdatedAt: start})
+			b.seed.PutJob(b.T, ports.Job{ID: fmt.Sprint("o-", i), OperationID: fmt.Sprint("o-", i), TaskID: "t-2", Trigger: "archive_reclaim", State: "waiting_for_clean", Snapshot: []byte(raw), CreatedAt: made, UpdatedAt: made})
 		}
 		b.want(b.judged(), "ours")
 	}},
