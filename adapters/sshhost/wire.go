@@ -78,7 +78,7 @@ case ${shell##*/} in
 *csh) option=-c say="if ( -r ~/.login ) source ~/.login; $say" ;;
 *) option=-lc ;;
 esac
-pick() { LC_ALL=C sed -n '/^NONCE:.*:NONCE$/{s/^NONCE://;s/:NONCE$//;p;q;}'; }
+pick() { LC_ALL=C exec sed -n '/^NONCE:.*:NONCE$/{s/^NONCE://;s/:NONCE$//;p;q;}'; }
 if timeout -k 1 5 true </dev/null >/dev/null 2>&1; then
 	found=$({ timeout -k 1 5 "$shell" $option "$say" </dev/null 2>/dev/null & } | pick)
 else

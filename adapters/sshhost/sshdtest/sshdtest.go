@@ -116,7 +116,8 @@ func Start(t testing.TB, options Options) *Server {
 	}
 }
 
-// run starts the process and returns once it accepts connections.
+// run starts the process and returns once it listens. It does not connect: tests
+// count connections.
 func (s *Server) run(program, config string) error {
 	command := exec.Command(program, "-D", "-e", "-f", config)
 	command.Stderr = s.log
@@ -128,9 +129,7 @@ func (s *Server) run(program, config string) error {
 	go func() { exited <- command.Wait() }()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		connection, err := net.DialTimeout("tcp", s.address(), time.Second)
-		if err == nil {
-			connection.Close()
+		if strings.Contains(s.Log(), fmt.Sprintf("Server listening on 127.0.0.1 port %d.", s.Port)) {
 			s.t.Cleanup(func() {
 				_ = command.Process.Kill()
 				<-exited
@@ -145,12 +144,10 @@ func (s *Server) run(program, config string) error {
 		if time.Now().After(deadline) {
 			_ = command.Process.Kill()
 			<-exited
-			return fmt.Errorf("it does not accept connections: %v", err)
+			return fmt.Errorf("it does not listen")
 		}
 	}
 }
-
-func (s *Server) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)) }
 
 // Target names the server as a launch would have recorded it, for the user that
 // runs the test: its ed25519 key pinned (or the first it has), the test's
@@ -176,13 +173,16 @@ func (s *Server) TargetOf(account string) core.Target {
 }
 
 // Authorize lets another key log in.
-func (s *Server) Authorize(key ssh.PublicKey) {
+func (s *Server) Authorize(key ssh.PublicKey) { s.AuthorizeLine(string(ssh.MarshalAuthorizedKey(key))) }
+
+// AuthorizeLine adds a line to the authorized_keys of every account.
+func (s *Server) AuthorizeLine(line string) {
 	file, err := os.OpenFile(filepath.Join(s.Dir, "authorized_keys"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := file.Write(ssh.MarshalAuthorizedKey(key)); err != nil {
+	if _, err := file.WriteString(line); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -207,7 +207,10 @@ func (s *Server) KnownHosts(types ...string) string {
 func (s *Server) Log() string { return s.log.String() }
 
 // Account is an account of this machine, made for one test.
-type Account struct{ Name, Home string }
+type Account struct {
+	Name, Home string
+	uid, gid   int
+}
 
 // NewAccount makes an account with the given login shell and files in its home
 // directory, and removes both after the test. It needs root on a machine where
@@ -233,23 +236,31 @@ func NewAccount(t testing.TB, shell string, files map[string]string) Account {
 	}
 	uid, _ := strconv.Atoi(made.Uid)
 	gid, _ := strconv.Atoi(made.Gid)
+	account := Account{Name: name, Home: home, uid: uid, gid: gid}
+	account.Write(t, files)
+	return account
+}
+
+// Write writes files of the account into its home directory; HOME in a text
+// stands for that directory.
+func (a Account) Write(t testing.TB, files map[string]string) {
+	t.Helper()
 	for path, text := range files {
-		full := filepath.Join(home, path)
+		full := filepath.Join(a.Home, path)
 		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		write(t, full, []byte(text), 0o644)
+		write(t, full, []byte(strings.ReplaceAll(text, "HOME/", a.Home+"/")+"\n"), 0o644)
 	}
-	err = filepath.WalkDir(home, func(path string, _ os.DirEntry, err error) error {
+	err := filepath.WalkDir(a.Home, func(path string, _ os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		return os.Lchown(path, uid, gid)
+		return os.Lchown(path, a.uid, a.gid)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Account{Name: name, Home: home}
 }
 
 // accounts runs one account tool at a time on this machine: they refuse to work
@@ -364,7 +375,7 @@ func certify(t testing.TB, key ssh.PublicKey) *ssh.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate := &ssh.Certificate{Key: key, CertType: ssh.HostCert, KeyId: "reclaim test", ValidBefore: ssh.CertTimeInfinity}
+	certificate := &ssh.Certificate{Key: key, CertType: ssh.HostCert, KeyId: "reclaim test", ValidPrincipals: []string{"127.0.0.1"}, ValidBefore: ssh.CertTimeInfinity}
 	if err := certificate.SignCert(rand.Reader, authority); err != nil {
 		t.Fatal(err)
 	}

@@ -488,7 +488,7 @@ func certify(signer ssh.Signer) (ssh.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	certificate := &ssh.Certificate{Key: signer.PublicKey(), CertType: ssh.HostCert, KeyId: "reclaim", ValidBefore: ssh.CertTimeInfinity}
+	certificate := &ssh.Certificate{Key: signer.PublicKey(), CertType: ssh.HostCert, KeyId: "reclaim", ValidPrincipals: []string{"127.0.0.1"}, ValidBefore: ssh.CertTimeInfinity}
 	if err := certificate.SignCert(rand.Reader, authority); err != nil {
 		return nil, err
 	}
