@@ -13,7 +13,11 @@ var (
 	// manifestShell defines speak, identity, listing, tree and manifest; it
 	// needs the prelude and is used after "speak".
 	manifestShell = shell(manifestSource)
+	// inventoryShell is the inventory itself, once root and segment are set.
+	inventoryShell = shell(inventorySource)
 
+	//go:embed inventory.sh
+	inventorySource string
 	//go:embed prelude.sh
 	preludeSource string
 	//go:embed manifest.sh

@@ -1,0 +1,1021 @@
+# The inventory of one target: what it holds and what would be lost with it.
+# root and segment are set before this; every function called probe_NAME answers
+# the row NAME of the table in inventory.go. Nothing here writes.
+
+g() {
+	command git --no-pager --no-replace-objects --no-optional-locks -C "$W" --git-dir="$D" --work-tree="$W" \
+		-c core.fsmonitor= -c core.untrackedCache=false -c core.ignoreCase=false -c core.fileMode=true -c core.trustctime=true \
+		-c core.checkStat=default -c core.commitGraph=false -c core.splitIndex=false -c core.hooksPath=/dev/null -c core.sshCommand=false \
+		-c status.renames=false -c diff.renames=false -c status.branch=false -c status.submoduleSummary=false -c submodule.recurse=false \
+		-c log.showSignature=false -c gpg.program=false -c color.ui=false -c gc.auto=0 -c maintenance.auto=false -c protocol.allow=never "$@" </dev/null
+}
+
+# physical DIR: leaves the directory DIR leads to in $physical, or fails.
+physical() {
+	physical=$(cd -P "$1" 2>/dev/null && pwd -P && echo .) || { physical='' && return 1; }
+	physical=${physical%"$newline".}
+}
+
+# inside PATH DIR: PATH is DIR or lies below it.
+inside() {
+	case $1 in "$2" | "$2"/*) return 0 ;; esac
+	return 1
+}
+
+# line FILE: leaves the first line of FILE in $line.
+line() {
+	line=''
+	[ -f "$1" ] && [ -r "$1" ] || return 1
+	IFS= read -r line <"$1" || [ -n "$line" ]
+}
+
+# label PATH: leaves PATH as people name it in $label: below the target, or whole.
+label() {
+	case $1 in
+	"$T") label=. ;;
+	"$T"/*) label=${1#"$T"/} ;;
+	*) label=$1 ;;
+	esac
+	field "$label"
+	label=$field
+}
+
+probe_host() {
+	field "$(uname -s 2>/dev/null)" && system=$field
+	uid=$(id -u 2>/dev/null)
+	node=$(uname -n 2>/dev/null)
+	field "$(command git version 2>/dev/null </dev/null)"
+	record host "$system" "${uid:-x}" "$dialect" "$field"
+}
+
+# Leaves the physical root in $P, the target in $T, and how it stands in $shape.
+probe_shape() {
+	shape=directory
+	if ! physical "$root"; then
+		shape=root_missing
+	elif P=${physical%/} && T=$P/tasks/$segment && [ -L "$P/tasks" ]; then
+		shape=tasks_symlink
+	elif [ ! -d "$P/tasks" ]; then
+		shape=tasks_missing
+	elif [ -L "$T" ]; then
+		shape=symlink
+	elif [ ! -e "$T" ]; then
+		shape=absent
+		[ -r "$P/tasks" ] && [ -x "$P/tasks" ] || shape=unreadable
+	elif [ ! -d "$T" ]; then
+		shape=other
+	elif ! physical "$T"; then
+		shape=unreadable
+	elif [ "$physical" != "$T" ]; then
+		shape=elsewhere
+	elif [ ! -e "$T/.git" ] && [ ! -L "$T/.git" ]; then
+		shape=no_repository
+		up=$P/tasks
+		while :; do
+			[ -e "$up/.git" ] && shape=enclosed && break
+			[ -z "$up" ] && break
+			up=${up%/*}
+		done
+	fi
+	record shape "$shape"
+}
+
+# survey DIR MODE: one pass over DIR's listing. The digest is of exactly the lines
+# the rest is drawn from. Lines for the shell: KIND REST, REST an absolute path.
+survey() {
+	listing "$1" | top=$1 uid=$uid awk '
+		BEGIN { hash = "git -C / hash-object --stdin"; top = ENVIRON["top"]; uid = ENVIRON["uid"] }
+		{ print | hash }
+		$1 == "top" { next }
+		$1 == "walked" { walked = $2; sane = 1; next }
+		$1 == "newline-repository" { newlines++; next }
+		$1 == "newline" { n++; if ($6 != uid) { foreign++; foreigner = "" } next }
+		{
+			n++
+			p = substr($0, index($0, " ./") + 2)
+			type = substr($1, 1, 1)
+			m = length($4)
+			owner = m < 3 ? 0 : substr($4, m - 2, 1)
+			if ($5 != uid && !foreign++) foreigner = p
+			if (type == "f" || type == "-") {
+				if ($6 == 1) bytes += $3
+				if (owner < 4 && !dark++) darkest = p
+			} else if (type == "d") {
+				if (owner != 5 && owner != 7 && !dark++) darkest = p
+				if (p ~ /\/objects$/) store[substr(p, 1, length(p) - 8)] = 1
+				else if (p ~ /\/objects\/(pack|info)$/) kept[substr(p, 1, length(p) - 13)] = 1
+				else if (p ~ /\/worktrees\/[^\/]*$/) admin[++admins] = p
+			} else if (type == "l" && p ~ /^\/\.kandev\// && !links++) link = p
+			if (p ~ /\/HEAD$/ && type != "d") head[substr(p, 1, length(p) - 5)] = 1
+			else if (p ~ /\/\.git$/) { print "checkout " top substr(p, 1, length(p) - 5); gitdir[p] = 1 }
+			else if (p ~ /\.lock$/ && type != "d") lock[++locks] = p
+			else if (p ~ /\/objects\/info\/alternates$/) print "borrows " top p
+			else if (p ~ /^\/\.kandev\/sessions\/[^\/]*\/.*\.pid$/) print "session " top p
+			if (p ~ /\001/ && p ~ /(\/\.git|\/objects)$/) newlines++
+		}
+		END {
+			for (d in store) if (d in head || d in kept) { print "store " top d; gitdir[d] = 1 }
+			for (i = 1; i <= admins; i++) {
+				d = admin[i]
+				sub(/\/worktrees\/[^\/]*$/, "", d)
+				if (d in gitdir) print "admin " top admin[i]
+			}
+			for (i = 1; i <= locks; i++) {
+				d = lock[i]
+				while (sub(/\/[^\/]*$/, "", d) && d != "") if (d in gitdir || ENVIRON["mode"] == "gitdir") { if (!locked++) lockfile = lock[i]; break }
+			}
+			if (ENVIRON["mode"] == "gitdir" && !locked) for (i = 1; i <= locks; i++) if (!locked++) lockfile = lock[i]
+			printf "counts %d %d %.0f %d %d %d %d %d %d\n", NR - 1, n + 0, bytes + 0, sane ? walked : 1, foreign + 0, dark + 0, newlines + 0, links + 0, locked + 0
+			if (foreign) print "foreigner " top foreigner
+			if (dark) print "darkest " top darkest
+			if (links) print "link " top link
+			if (locked) print "lockfile " top lockfile
+			rc = close(hash)
+			if (rc) print "nohash " rc
+		}'
+}
+
+# The manifest comes before anything is judged. Reads survey lines into lists.
+take() {
+	found=$(mode=$2 survey "$1")
+	digest=''
+	rest_entry=$found$newline
+	while [ -n "$rest_entry" ]; do
+		entry=${rest_entry%%"$newline"*} rest_entry=${rest_entry#*"$newline"}
+		rest=${entry#* }
+		case $entry in
+		checkout\ *) [ "$2" = survivor ] || checkouts=$checkouts$rest$newline ;;
+		store\ *) [ "$2" = survivor ] || stores=$stores$rest$newline ;;
+		admin\ *) [ "$2" = survivor ] || admins=$admins$rest$newline ;;
+		borrows\ *) borrows=$borrows$rest$newline ;;
+		session\ *) sessions=$sessions$rest$newline ;;
+		counts\ *) counts=$rest ;;
+		foreigner\ *) sample foreign "$rest" ;;
+		darkest\ *) sample unreadable "$rest" ;;
+		link\ *) sample kandev_link "$rest" ;;
+		lockfile\ *) sample lock "$rest" ;;
+		*[!0-9a-f]*) ;;
+		*) digest=$entry ;;
+		esac
+	done
+	label "$1"
+	digests=$digests${digests:+$newline}$digest
+	lines=$((lines + ${counts%% *}))
+	# shellcheck disable=SC2086 # counts is nine numbers
+	record tree "$label" "${digest:-none}" $counts
+}
+
+sample() {
+	label "$2"
+	record sample - "$1" "$label"
+}
+
+# probe_manifest: the target's own tree, then every repository directory outside
+# it that belongs to it.
+probe_manifest() {
+	checkouts='' stores='' admins='' borrows='' sessions='' outside='' dying=$T digests='' lines=0
+	identity "$T"
+	record identity "${device:-x}" "${inode:-x}"
+	take "$T" target
+	pending=$checkouts
+	while [ -n "$pending" ]; do
+		w=${pending%%"$newline"*}
+		pending=${pending#*"$newline"}
+		attach "$w"
+		[ -n "$attached" ] || continue
+		inside "$attached" "$T" && continue
+		case $newline$outside in *"$newline$attached$newline"*) continue ;; esac
+		outside=$outside$attached$newline
+		field "$attached"
+		record outside "$field" "$linked"
+		if [ "$linked" = yes ]; then
+			dying=$dying$newline$attached
+			before=$checkouts
+			take "$attached" gitdir
+			pending=$pending${checkouts#"$before"}
+		else
+			take "$attached" survivor
+		fi
+	done
+	case $digests in *"$newline"*) digests=$(printf '%s\n' "$digests" | command git -C / hash-object --stdin) ;; esac
+	record manifest "${digests:-none}" "$lines"
+}
+
+# attach W: leaves the git directory of the checkout W in $attached (empty where
+# there is none to follow), its common directory in $common, and yes or no in $linked.
+attach() {
+	attached='' common='' linked=no
+	if [ -d "$1/.git" ]; then
+		physical "$1/.git" && attached=$physical
+	elif line "$1/.git"; then
+		case $line in
+		'gitdir: /'*) physical "${line#gitdir: }" && attached=$physical ;;
+		'gitdir: '*) physical "$1/${line#gitdir: }" && attached=$physical ;;
+		esac
+	fi
+	[ -n "$attached" ] || return 0
+	common=$attached
+	[ -e "$attached/commondir" ] || return 0
+	linked=yes common=''
+	line "$attached/commondir" || return 0
+	case $line in
+	/*) physical "$line" ;;
+	*) physical "$attached/$line" ;;
+	esac && common=$physical
+}
+
+probe_live() {
+	pids=0 alive=0 odd=0
+	rest_file=$sessions$newline
+	while [ -n "$rest_file" ]; do
+		file=${rest_file%%"$newline"*} rest_file=${rest_file#*"$newline"}
+		[ -n "$file" ] || continue
+		pids=$((pids + 1))
+		line "$file" || line=''
+		case $line in
+		'' | 0* | *[!0-9]*) odd=$((odd + 1)) && sample pidfile "$file" ;;
+		*) if command kill -0 "$line" 2>/dev/null || [ -d "/proc/$line" ] || ps -p "$line" >/dev/null 2>&1; then
+			alive=$((alive + 1)) && sample session "$file"
+		fi ;;
+		esac
+	done
+	seen=unknown
+	if [ -e /proc/self/cwd ]; then
+		# shellcheck disable=SC2012 # a link's end is wanted, which find prints on GNU only
+		seen=$(ls -ld /proc/[0-9]*/cwd /proc/[0-9]*/root 2>/dev/null | T=$T awk '
+			BEGIN { t = ENVIRON["T"] }
+			{ i = index($0, " -> "); if (!i) next; all++; to = substr($0, i + 4); sub(/ \(deleted\)$/, "", to)
+			  if (to == t || substr(to, 1, length(t) + 1) == t "/") { p = substr($0, index($0, "/proc/") + 6); sub(/\/.*/, "", p); if (!(p in was)) { was[p] = 1; n++ } } }
+			END { print all ? n + 0 : "unknown" }')
+	elif command -v lsof >/dev/null 2>&1; then
+		seen=$(lsof -w -n -P -a -d cwd -u "$uid" -Fn 2>/dev/null </dev/null | T=$T awk '
+			BEGIN { t = ENVIRON["T"] }
+			/^n/ { all++; to = substr($0, 2); if (to == t || substr(to, 1, length(t) + 1) == t "/") n++ }
+			END { print all ? n + 0 : "unknown" }')
+	fi
+	record live "${seen:-unknown}" "$pids" "$alive" "$odd"
+}
+
+probe_mounts() {
+	if [ -r /proc/self/mountinfo ]; then
+		inner=$(T=$T awk '
+			BEGIN { t = ENVIRON["T"] }
+			{ all++; m = $5; gsub(/\\040/, " ", m); gsub(/\\011/, "\t", m); gsub(/\\012/, "\n", m); gsub(/\\043/, "#", m); gsub(/\\134/, "\\", m)
+			  if (m == t || substr(m, 1, length(t) + 1) == t "/") n++ }
+			END { print all ? n + 0 : "unknown" }' /proc/self/mountinfo 2>/dev/null)
+	else
+		inner=$(mount 2>/dev/null | T=$T awk '
+			BEGIN { t = ENVIRON["T"] }
+			{ all++; if (index($0, " on " t " ") || index($0, " on " t "/")) n++ }
+			END { print all ? n + 0 : "unknown" }')
+	fi
+	record mounts "${inner:-unknown}"
+}
+
+# dependant FILE DIR: FILE, in DIR's terms, leads into the target.
+leads_into_target() {
+	case $1 in
+	/*) physical "$1" ;;
+	*) physical "$2/$1" ;;
+	esac && inside "$physical" "$T"
+}
+
+probe_borrowers() {
+	lent=0 hosted=0
+	for file in "$P"/tasks/*/.git "$P"/tasks/*/*/.git "$P"/tasks/*/*/*/.git "$P"/tasks/*/.git/modules/* "$P"/tasks/* "$P"/tasks/*/*.git "$P"/* "$P"/*/* "$P"/.[!.]*; do
+		inside "$file" "$T" && continue
+		if [ -f "$file" ]; then
+			case $file in */.git) line "$file" && case $line in 'gitdir: '*)
+				leads_into_target "${line#gitdir: }" "${file%/.git}" && hosted=$((hosted + 1)) && sample dependant "$file" ;;
+			esac ;; esac
+		elif [ -f "$file/objects/info/alternates" ]; then
+			while IFS= read -r line; do
+				[ -n "$line" ] && leads_into_target "$line" "$file/objects" && lent=$((lent + 1)) && sample borrower "$file" && break
+			done <"$file/objects/info/alternates"
+		fi
+	done
+	record borrowers "$lent" "$hosted"
+}
+
+# Every worktree registered in a repository of the target.
+probe_worktrees() {
+	total=0 away=0 locked=0 broken=0
+	rest_admin=$admins$newline
+	while [ -n "$rest_admin" ]; do
+		admin=${rest_admin%%"$newline"*} rest_admin=${rest_admin#*"$newline"}
+		[ -n "$admin" ] || continue
+		total=$((total + 1))
+		if [ -e "$admin/locked" ]; then locked=$((locked + 1)) && sample locked_worktree "$admin"; fi
+		if ! line "$admin/gitdir"; then broken=$((broken + 1)) && sample broken_worktree "$admin" && continue; fi
+		case $line in /*) ;; *) line=$admin/$line ;; esac
+		if [ -e "$line" ] || [ -L "$line" ]; then
+			if ! physical "${line%/*}" || ! inside "$physical" "$T"; then away=$((away + 1)) && sample hosted_worktree "${line%/*}"; fi
+		else
+			# Nobody checks out what is left of it: what it alone held must be nothing.
+			for file in "$admin"/refs/*/* "$admin"/rebase-merge "$admin"/rebase-apply "$admin"/MERGE_HEAD "$admin"/CHERRY_PICK_HEAD "$admin"/REVERT_HEAD "$admin"/modules/*; do
+				[ -e "$file" ] && broken=$((broken + 1)) && sample broken_worktree "$file" && break
+			done
+		fi
+	done
+	record worktrees "$total" "$away" "$locked" "$broken"
+}
+
+# collect: leaves the repositories to be judged in K_i, W_i, D_i, C_i (kind,
+# work tree or empty, git directory, common directory), i from 1 to $repositories.
+collect() {
+	repositories=0 gitdirs=$newline
+	rest_w=$checkouts$newline
+	while [ -n "$rest_w" ]; do
+		w=${rest_w%%"$newline"*} rest_w=${rest_w#*"$newline"}
+		[ -n "$w" ] || continue
+		attach "$w"
+		kind=nested
+		case $attached in */.git/modules/* | */worktrees/*/modules/*) kind=submodule ;; *) case $w in "$T") kind=primary ;; "$T"/*/*) ;; "$T"/*) kind=child ;; esac ;; esac
+		[ "$linked" = yes ] && kind=linked_worktree
+		add
+	done
+	rest_attached=$stores$newline
+	while [ -n "$rest_attached" ]; do
+		attached=${rest_attached%%"$newline"*} rest_attached=${rest_attached#*"$newline"}
+		[ -n "$attached" ] || continue
+		case $gitdirs in *"$newline$attached$newline"*) continue ;; esac
+		w='' common=$attached kind=bare
+		case $attached in */modules/*) kind=submodule ;; esac
+		add
+	done
+}
+
+add() {
+	repositories=$((repositories + 1))
+	[ "$repositories" -le 400 ] || return 0
+	gitdirs=$gitdirs$attached$newline
+	eval "K_$repositories=\$kind W_$repositories=\$w D_$repositories=\$attached C_$repositories=\$common L_$repositories=\$linked"
+}
+
+# judge I: everything about one repository. W is where git is run: the work tree,
+# or for a repository without one its git directory.
+judge() {
+	i=$1
+	eval "kind=\$K_$i tree=\$W_$i D=\$D_$i common=\$C_$i linked=\$L_$i"
+	W=${tree:-$D}
+	label "$W"
+	record repository "$i" "$kind" "$label"
+	if [ -z "$D" ] || [ -z "$common" ]; then
+		record checkout "$i" unresolved
+		return
+	fi
+	survives=no
+	[ "$linked" = yes ] && ! inside "$common" "$T" && survives=yes
+	probe_checkout
+	[ "$identity" = itself ] || return 0
+	probe_registration
+	probe_operations
+	probe_settings || return 0
+	overrides=$(printf '%s\n' "$settings" | sed -n 's/^filter //p')
+	set --
+	rest_name=$overrides$newline
+	while [ -n "$rest_name" ]; do
+		name=${rest_name%%"$newline"*} rest_name=${rest_name#*"$newline"}
+		[ -n "$name" ] && set -- "$@" -c "filter.$name.clean=" -c "filter.$name.smudge=" -c "filter.$name.process=" -c "filter.$name.required=false"
+	done
+	probe_files "$@"
+	probe_remotes
+	probe_refs
+	record judged "$i"
+}
+
+# Is the repository the one that lies here, and itself?
+probe_checkout() {
+	if [ -n "$tree" ]; then
+		said=$(GIT_CEILING_DIRECTORIES=${W%/*} command git --no-pager -C "$W" rev-parse --is-bare-repository --is-inside-work-tree --show-toplevel --absolute-git-dir 2>&1 </dev/null)
+		rc=$?
+		case $said in
+		"false${newline}true$newline$W$newline"*) [ "$rc" = 0 ] && physical "${said##*"$newline"}" && [ "$physical" = "$D" ] && identity=itself || identity=unclear ;;
+		"true$newline"* | *"must be run in a work tree${newline}true$newline"*) identity=bare ;;
+		"false${newline}true$newline/"*) identity=elsewhere ;;
+		"false${newline}false$newline"*) identity=elsewhere ;;
+		*"unknown repository extension"* | *"xpected git repo version"*) identity=too_new ;;
+		*"dubious ownership"* | *"unsafe repository"*) identity=foreign ;;
+		*) identity=unclear ;;
+		esac
+	else
+		said=$(g rev-parse --absolute-git-dir 2>&1)
+		rc=$?
+		identity=unclear
+		case $said in *"unknown repository extension"* | *"xpected git repo version"*) identity=too_new ;; esac
+		[ "$rc" = 0 ] && physical "$said" && [ "$physical" = "$D" ] && identity=itself
+	fi
+	[ -d "$common/reftable" ] && identity=too_new
+	record checkout "$i" "$identity"
+	[ "$identity" = itself ] || { field "$(printf '%.300s' "$said")" && record sample "$i" said "$field"; }
+}
+
+# A linked worktree's entry in the repository that owns it.
+probe_registration() {
+	[ "$linked" = yes ] || return 0
+	state=mutual
+	held=no
+	[ -e "$D/locked" ] && held=yes
+	line "$D/gitdir" || line=''
+	written=$line
+	case $line in '') state=broken ;; /*) ;; *) line=$D/$line ;; esac
+	[ "$state" = broken ] || { physical "${line%/*}" && [ "$physical/${line##*/}" = "$W/.git" ] || state=another; }
+	[ "${D%/*}" = "$common/worktrees" ] || state=broken
+	field "$common" && at=$field
+	field "${D##*/}" && name=$field
+	field "$written"
+	record registration "$i" "$state" "$held" "$survives" "$at" "$name" "$field"
+}
+
+probe_operations() {
+	stopped=''
+	for name in rebase-merge rebase-apply MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_START BISECT_LOG sequencer MERGE_AUTOSTASH; do
+		[ -e "$D/$name" ] && stopped="$stopped $name"
+	done
+	stash=0
+	if [ -e "$D/MERGE_AUTOSTASH" ] || [ -e "$D/rebase-merge/autostash" ] || [ -e "$D/rebase-apply/autostash" ]; then stash=1; fi
+	locks=0
+	for name in "$D"/*.lock "$common/packed-refs.lock" "$common/config.lock" "$common/shallow.lock"; do
+		[ -e "$name" ] && ! inside "$name" "$T" && locks=$((locks + 1))
+	done
+	bare=no
+	[ -n "$tree" ] || inside_gitdir "$D" || bare=yes
+	# shellcheck disable=SC2086 # stopped is words
+	record operations "$i" "$stash" "$locks" $stopped
+}
+
+inside_gitdir() { case $1 in */.git/* | "$T"/.kandev/*) return 0 ;; esac; return 1; }
+
+# Leaves in $settings a line per filter name ("filter NAME") and per fetch rule
+# ("fetch REMOTE SRC:DST").
+probe_settings() {
+	settings=$({
+		g config -z --get-regexp '^(remote\..*\.(fetch|url|pushurl|vcs)|filter\..*\.(clean|process|smudge|required))$'
+		printf '@ %s\0' $?
+	} 2>&1 | tr '\000\012' '\012\001' | awk '
+		/^@ / { rc = $2; next }
+		{ i = index($0, "\001"); key = i ? substr($0, 1, i - 1) : $0; value = i ? substr($0, i + 1) : ""
+		  if (key ~ /^filter\./) { sub(/^filter\./, "", key); sub(/\.[a-z]*$/, "", key)
+			if (key ~ /[=\001]/) odd++; else if (!(key in was)) { was[key] = 1; print "filter " key } }
+		  else if (key ~ /^remote\./) { var = key; sub(/^.*\./, "", var); sub(/^remote\./, "", key); sub(/\.[a-z]*$/, "", key)
+			if (key ~ /[ \t\001]/ || value ~ /\001/) { if (var == "fetch" || var ~ /url$/) odd++ }
+			else if (var == "fetch") print "fetch " key " " value
+			else if (var == "vcs") print "vcs " key
+			else print "remote " key }
+		  else odd++ }
+		END { print "settings " (rc == "" ? 99 : rc) " " odd + 0 }')
+	counted=${settings##*"$newline"}
+	settings=$settings$newline
+	# shellcheck disable=SC2086 # two numbers
+	record settings "$i" ${counted#settings }
+	case $counted in 'settings 0 0' | 'settings 1 0') return 0 ;; esac
+	return 1
+}
+
+# What of the work tree is not committed: status, and what status cannot see.
+probe_files() {
+	[ -n "$tree" ] || {
+		staged=0
+		if [ -e "$D/index" ] && [ "$bare" = no ]; then
+			if g rev-parse -q --verify HEAD >/dev/null 2>&1; then
+				out=$(g diff-index --cached --name-only HEAD 2>&1) || staged=1
+			else
+				out=$(g ls-files 2>&1) || staged=1
+			fi
+			[ -z "$out" ] || staged=1
+		fi
+		record index "$i" "$staged"
+		return
+	}
+	kandev=no
+	[ "$W" = "$T" ] && [ -d "$T/.kandev" ] && [ ! -L "$T/.kandev" ] && kandev=yes
+	excused=''
+	rest_other=$checkouts$newline
+	while [ -n "$rest_other" ]; do
+		other=${rest_other%%"$newline"*} rest_other=${rest_other#*"$newline"}
+		case $other in "$W") ;; "$W"/*) excused=$excused${other#"$W"/}/$newline ;; esac
+	done
+	own=''
+	case $D in "$W"/.git) ;; "$W"/*) own=${D#"$W"/}/ ;; esac
+	out=$({
+		g "$@" ls-files -v -s -z
+		printf '@ %s\0' $?
+		g "$@" status --porcelain -z --untracked-files=all --ignored --ignore-submodules=dirty
+		printf '@ %s\0' $?
+	} 2>&1 | tr '\000\012' '\012\001' | excused=$excused own=$own kandev=$kandev i=$i awk '
+		BEGIN {
+			n = split(ENVIRON["excused"], e, "\n"); for (k = 1; k <= n; k++) if (e[k] != "") excuse[e[k]] = 1
+			own = ENVIRON["own"]; kandev = ENVIRON["kandev"]; part = 1; i = ENVIRON["i"]
+			for (k = 1; k < 256; k++) hex[sprintf("%c", k)] = sprintf("%02x", k)
+			hex["\001"] = "0a"
+		}
+		function enc(s,  k, o) {
+			s = substr(s, 1, 120)
+			if (s ~ /^[A-Za-z0-9\/._,:@+-]+$/) return "=" s
+			o = "~"; for (k = 1; k <= length(s); k++) o = o ((substr(s, k, 1) in hex) ? hex[substr(s, k, 1)] : "3f"); return o
+		}
+		function show(what, path) { if (++shown[what] <= 2) print "sample " i " " what " " enc(path) }
+		substr($0, 1, 2) == "@ " { rc[part++] = $2; next }
+		part == 1 {
+			if ($0 !~ /^[A-Za-z?] [0-7]* [0-9a-f]* [0-3]\t/) { odd++; next }
+			files++
+			mode = substr($0, 3, 6); tag = substr($0, 1, 1)
+			if (mode == "160000") { t = index($0, "\t"); p = substr($0, t + 1); link[p] = 1; if (p ~ /\001/) odd++; else print "L " p }
+			else if (tag != "H" && tag != "M") { if ($0 ~ /\001/) odd++; else print "F " $0 }
+			next
+		}
+		part == 2 {
+			xy = substr($0, 1, 2); p = substr($0, 4)
+			if (substr($0, 3, 1) != " " || p == "") { odd++; next }
+			if (xy == "??" || xy == "!!") {
+				if (p in excuse) { excused++; next }
+				if (own != "" && substr(p, 1, length(own)) == own) { excused++; next }
+				if (kandev == "yes" && substr(p, 1, 8) == ".kandev/") { excused++; next }
+				if (xy == "??") { untracked++; show("untracked", p) } else { ignored++; show("ignored", p) }
+			} else if (xy ~ /^[ MTADRCU][ MTADRCU]$/ && xy != "  ") {
+				if (xy == " M" && p in link) { pointer++; show("pointer", p) } else { changed++; show("changed", p) }
+			} else odd++
+			next
+		}
+		{ odd++ }
+		END { printf "files %s %d %d %d %d %d %d %d %d %d\n", i, (1 in rc) ? rc[1] : 99, (2 in rc) ? rc[2] : 99, files, changed, pointer, untracked, ignored, odd, excused }')
+	flagged='' gitlinks=''
+	case $newline$out in
+	*"${newline}F "* | *"${newline}L "*)
+		flagged=$(printf '%s\n' "$out" | sed -n 's/^F //p')
+		gitlinks=$(printf '%s\n' "$out" | sed -n 's/^L //p')
+		out=$(printf '%s\n' "$out" | sed '/^[FL] /d')
+		;;
+	esac
+	printf '%s\n' "$out"
+	probe_hidden
+}
+
+# What carries an index flag is compared with its blob; a submodule's directory
+# that is no checkout must hold no file.
+probe_hidden() {
+	flags=0 hidden=0 links=0 loose=0 paths='' wants=''
+	printf '%s\n' "$flagged" | {
+	while IFS= read -r entry; do
+		[ -n "$entry" ] || continue
+		flags=$((flags + 1))
+		path=${entry#*"$tab"}
+		[ -e "$W/$path" ] || [ -L "$W/$path" ] || {
+			# Only sparse checkouts may lack a file; elsewhere a missing one is a hidden deletion.
+			case $entry in S*) ;; *) hidden=$((hidden + 1)) && sample_of hidden "$path" ;; esac
+			continue
+		}
+		# shellcheck disable=SC2086 # a flag, a mode, an object, a stage
+		set -f && set -- $entry
+		set +f
+		bits=$2 want=$3
+		if [ -L "$W/$path" ] || [ "$bits" = 120000 ]; then
+			[ -L "$W/$path" ] && [ "$bits" = 120000 ] &&
+				have=$(cd "$W" && readlink -n "./$path" | command git -C / hash-object --stdin 2>/dev/null) && [ "$have" = "$want" ] && continue
+			hidden=$((hidden + 1)) && sample_of hidden "$path"
+			continue
+		fi
+		if [ -f "$W/$path" ] && { { [ -x "$W/$path" ] && [ "$bits" = 100755 ]; } || { [ ! -x "$W/$path" ] && [ "$bits" = 100644 ]; }; }; then
+			case $path in '"'*) hidden=$((hidden + 1)) && sample_of hidden "$path" && continue ;; esac
+			paths=$paths$path$newline wants=$wants$want$newline
+		else
+			hidden=$((hidden + 1)) && sample_of hidden "$path"
+		fi
+	done
+	if [ -n "$paths" ]; then
+		have=$(cd "$W" && printf %s "$paths" | command git --git-dir="$D" hash-object --no-filters --stdin-paths 2>/dev/null)
+		[ "$have$newline" = "$wants" ] || { hidden=$((hidden + 1)) && sample_of hidden "${paths%%"$newline"*}"; }
+	fi
+	rest_path=$gitlinks$newline
+	while [ -n "$rest_path" ]; do
+		path=${rest_path%%"$newline"*} rest_path=${rest_path#*"$newline"}
+		[ -n "$path" ] || continue
+		links=$((links + 1))
+		[ -e "$W/$path/.git" ] && continue
+		[ -d "$W/$path" ] || continue
+		out=$(find "$W/$path" ! -type d 2>&1 | awk 'NR == 1 { print substr($0, 1, 1) }')
+		[ -z "$out" ] || { loose=$((loose + 1)) && sample_of gitlink "$path"; }
+	done
+	record hidden "$i" "$flags" "$hidden" "$links" "$loose"
+	}
+}
+
+sample_of() {
+	field "$(printf '%.200s' "$2")"
+	record sample "$i" "$1" "$field"
+}
+
+# leads URL: leaves in $where whether URL leads away from here: network, local (and
+# the repository in $there), or why it proves nothing.
+leads() {
+	where=unknown there=''
+	case ${1%%::*} in
+	"$1" | *[!A-Za-z0-9+.-]* | '') ;;
+	*) where=helper && return ;;
+	esac
+	case $1 in
+	'') return ;;
+	file://*)
+		path=${1#file://}
+		case $path in *%*) return ;; /*) ;; *) path=//$path ;; esac
+		at_path "$path"
+		return
+		;;
+	*://*)
+		case ${1%%://*} in http | https | ssh | git | git+ssh | ssh+git | ftp | ftps | codecommit) ;; *) where=helper && return ;; esac
+		host=${1#*://}
+		tail=/${host#*/}
+		host=${host%%/*}
+		;;
+	*)
+		case ${1%%:*} in
+		"$1" | */*) 
+			at_path "$1"
+			return
+			;;
+		esac
+		case $1 in
+		*\[*\]:*) host=${1%%\]:*}\] tail=${1#*\]:} ;;
+		*) host=${1%%:*} tail=${1#*:} ;;
+		esac
+		case $host in \[*:*\] | *@\[*:*\]) ;; \[*\]) host=${host#\[} && host=${host%\]} ;; esac
+		;;
+	esac
+	host=${host##*@}
+	case $host in
+	\[*\]*) host=${host#\[} && host=${host%%\]*} ;;
+	*) host=${host%%:*} ;;
+	esac
+	host=${host%.}
+	where=loopback
+	case $host in
+	'' | *%*) where=unknown && return ;;
+	[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt] | *.[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt] | [Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt].*) return ;;
+	[Ii][Pp]6-*) return ;;
+	127.* | 0.* | 0[xX]* | *:[fF][fF][fF][fF]:127.* | *:[fF][fF][fF][fF]:7[fF]*) return ;;
+	"$node" | "${node%%.*}") return ;;
+	esac
+	case $host in *[!0-9]*) ;; *) return ;; esac
+	case ${host%1} in *[!0:]*) ;; *) return ;; esac
+	case $newline$loopbacks in *"$newline$host$newline"*) return ;; esac
+	case $tail in *"$P/tasks/"* | *"$root/tasks/"* | */.kandev/tasks/*) where=inside && return ;; esac
+	where=network
+}
+
+at_path() {
+	path=$1
+	# shellcheck disable=SC2088 # a tilde in the text, which git expands
+	case $path in
+	'~/'*) path=${HOME:-/nowhere}/${path#'~/'} ;;
+	'~'*) where=unknown && return ;;
+	/*) ;;
+	*) path=$W/$path ;;
+	esac
+	where=gone
+	for suffix in /.git '' .git/.git .git; do
+		there=$path$suffix
+		if [ -f "$there" ]; then
+			[ "${there##*/}" = .git ] || continue
+			line "$there" || continue
+			case $line in 'gitdir: /'*) there=${line#gitdir: } ;; 'gitdir: '*) there=${there%/*}/${line#gitdir: } ;; *) continue ;; esac
+		fi
+		[ -e "$there/HEAD" ] && physical "$there" && there=$physical && break
+		there=''
+	done
+	if [ -z "$there" ]; then
+		[ -f "$path" ] && where=unknown
+		return
+	fi
+	where=inside
+	mortal "$there" && return
+	if [ -e "$there/commondir" ]; then
+		where=unknown
+		line "$there/commondir" || return
+		case $line in /*) ;; *) line=$there/$line ;; esac
+		physical "$line" || return
+		there=$physical
+		where=inside
+		mortal "$there" && return
+	fi
+	for part in objects refs; do
+		where=gone
+		physical "$there/$part" || return
+		where=inside
+		mortal "$physical" && return
+	done
+	borrow "$there/objects" 5 && where=local
+}
+
+# mortal PATH: it goes with this target or may go with another task's.
+mortal() {
+	case $1 in */tasks/*) return 0 ;; esac
+	up=$1
+	while [ -n "$up" ]; do
+		case $newline$dying$newline in *"$newline$up$newline"*) return 0 ;; esac
+		# shellcheck disable=SC3013 # every shell we meet has -ef; one without it finds no second name
+		[ "$up" -ef "$T" ] 2>/dev/null && return 0
+		up=${up%/*}
+	done
+	return 1
+}
+
+# borrow OBJECTS DEPTH: the object directory needs nothing mortal.
+borrow() {
+	[ -e "$1/info/alternates" ] || return 0
+	[ "$2" -gt 0 ] || { where=unknown && return 1; }
+	while IFS= read -r alternate; do
+		case $alternate in '' | '#'*) continue ;; /*) ;; *) alternate=$1/$alternate ;; esac
+		physical "$alternate" || continue
+		alternate=$physical
+		if mortal "$alternate"; then where=inside && return 1; fi
+		[ -e "$alternate/info/alternates" ] && { borrow "$alternate" $(($2 - 1)) || return 1; }
+	done <"$1/info/alternates"
+	return 0
+}
+
+# Which remotes prove anything. Leaves $trusted and $distrusted: lines of
+# "REMOTE", and $locals: "REMOTE GITDIR".
+probe_remotes() {
+	configured=0 good=0 inner=0 other=0 rc=0 trusted=$newline locals='' distrusted=$newline
+	case $settings in
+	*"${newline}remote "* | "remote "*)
+		urls=$(
+			g remote -v 2>&1
+			printf '@ %s' $?
+		)
+		rest_entry=$urls$newline
+		while [ -n "$rest_entry" ]; do
+			entry=${rest_entry%%"$newline"*} rest_entry=${rest_entry#*"$newline"}
+			case $entry in '@ '*) rc=${entry#@ } && continue ;; esac
+			remote=${entry%%"$tab"*}
+			[ "$remote" != "$entry" ] || { rc=98 && continue; }
+			url=${entry#*"$tab"}
+			case $url in *' (fetch)' | *' (push)') ;; *' (fetch) ['*) url=${url% \[*} ;; *) rc=97 && continue ;; esac
+			url=${url% (*)}
+			leads "$url"
+			case $settings in *"${newline}vcs $remote$newline"* | "vcs $remote$newline"*) where=helper ;; esac
+			case $trusted$distrusted in *"$newline$remote$newline"*) ;; *) configured=$((configured + 1)) ;; esac
+			case $where in
+			network | local)
+				case $trusted in *"$newline$remote$newline"*) ;; *) trusted=$trusted$remote$newline ;; esac
+				[ "$where" = local ] && case $locals in *"$newline$remote $there$newline"* | "$remote $there$newline"*) ;; *) locals=$locals$remote' '$there$newline ;; esac
+				;;
+			*)
+				distrusted=$distrusted$remote$newline
+				sample_of "remote_$where" "$remote"
+				case $where in inside) inner=$((inner + 1)) ;; *) other=$((other + 1)) ;; esac
+				;;
+			esac
+		done
+		;;
+	esac
+	rest_remote=$trusted
+	while [ -n "$rest_remote" ]; do
+		remote=${rest_remote%%"$newline"*} rest_remote=${rest_remote#*"$newline"}
+		[ -n "$remote" ] || continue
+		case $distrusted in *"$newline$remote$newline"*) ;; *) good=$((good + 1)) ;; esac
+	done
+	record remotes "$i" "$rc" "$configured" "$good" "$inner" "$other"
+}
+
+# refs_awk: reads "trusted", "distrusted", "fetch" and a ref listing.
+probe_refs() {
+	scope=all
+	[ "$survives" = yes ] && scope=own
+	listed=$(
+		g for-each-ref --format='%(objectname) %(objecttype) %(*objecttype) %(refname)' 2>&1
+		printf '@ %s\n' $?
+	)
+	# Tags that came with the clone, where that can be shown.
+	cloned=''
+	case $listed in
+	*' refs/tags/'*)
+		if [ -f "$common/packed-refs" ]; then
+			rest_remote=$trusted
+			while [ -n "$rest_remote" ]; do
+				remote=${rest_remote%%"$newline"*} rest_remote=${rest_remote#*"$newline"}
+				[ -n "$remote" ] || continue
+				case $distrusted in *"$newline$remote$newline"*) continue ;; esac
+				log=$common/logs/refs/remotes/$remote/HEAD
+				line "$log" || continue
+				case $line in *"$tab"'clone: from '*) ;; *) continue ;; esac
+				[ "$(awk 'END { print NR }' "$log")" = 1 ] || continue
+				[ -z "$(find "$common/packed-refs" -newer "$log" 2>&1)" ] || continue
+				cloned=$(awk '$2 ~ /^refs\/tags\// { print "cloned " $1 " " $2 }' "$common/packed-refs" 2>/dev/null)
+				break
+			done
+		fi
+		;;
+	esac
+	sorted=$({
+		printf '%s' "$trusted" | sed 's/^/trust /'
+		printf '\n%s' "$distrusted" | sed 's/^/distrust /'
+		printf '\n%s' "$settings"
+		printf '\n%s\n' "$cloned"
+		printf 'listing\n%s\n' "$listed"
+	} | scope=$scope awk '
+		function covers(dst, ref,  star) {
+			star = index(dst, "*")
+			if (!star) return dst == ref
+			return length(ref) >= length(dst) - 1 && substr(ref, 1, star - 1) == substr(dst, 1, star - 1) && substr(ref, length(ref) - (length(dst) - star) + 1) == substr(dst, star + 1)
+		}
+		BEGIN { scope = ENVIRON["scope"] }
+		listing && /^@ / { rc = $2; next }
+		!listing && $1 == "trust" && NF == 2 { trust[$2] = 1; next }
+		!listing && $1 == "distrust" && NF == 2 { distrust[$2] = 1; next }
+		!listing && $1 == "fetch" { spec = substr($0, length($1 $2) + 3); r++; who[r] = $2; sub(/^\+/, "", spec); c = index(spec, ":"); dst[r] = (c && spec !~ /^\^/) ? substr(spec, c + 1) : ""; next }
+		!listing && $1 == "cloned" { cloned[$3] = $2; next }
+		!listing && $1 == "listing" { listing = 1; next }
+		!listing { next }
+		/^warning: ignoring (broken|dangling)/ { print "B " $NF; next }
+		NF != 3 && NF != 4 || $1 !~ /^[0-9a-f]+$/ || $NF !~ /^refs\// { odd++; next }
+		{
+			refs++; ref = $NF; type = $2; deep = NF == 4 ? $3 : ""
+			if (scope == "own") { if (ref ~ /^refs\/(bisect|worktree|rewritten)\//) { print "P " $1; own++; if (type != "commit" && !loose++) first = ref } }
+			if (ref == "refs/stash") { if (scope == "all") stash++; next }
+			if (ref ~ /^refs\/remotes\//) {
+				good = 0
+				for (k = 1; k <= r; k++) if (dst[k] != "" && covers(dst[k], ref)) { if ((who[k] in trust) && !(who[k] in distrust)) good = good ? good : k; else { good = -1; break } }
+				if (good > 0) { tracked++; if (!(($1 " " who[good]) in was)) { was[$1 " " who[good]] = 1; print "N " $1 " " who[good] } next }
+			}
+			if (ref in cloned && cloned[ref] == $1) { proven++; print "N " $1; next }
+			if (scope == "all" && type != "commit") { if (!loose++) first = ref }
+		}
+		END { printf "C %d %d %d %d %d %d %d\n", rc == "" ? 99 : rc, refs, stash, tracked, proven, loose, odd; if (first != "") print "S " first }')
+	negatives='' positives='' counted='' dangling=0 first=''
+	negatives=$(printf '%s\n' "$sorted" | sed -n 's/^N //p')
+	positives=$(printf '%s\n' "$sorted" | sed -n 's/^P //p')
+	counted=$(printf '%s\n' "$sorted" | sed -n 's/^C //p')
+	first=$(printf '%s\n' "$sorted" | sed -n 's/^S //p')
+	rest_ref=$(printf '%s\n' "$sorted" | sed -n 's/^B //p')$newline
+	while [ -n "$rest_ref" ]; do
+		ref=${rest_ref%%"$newline"*} rest_ref=${rest_ref#*"$newline"}
+		[ -n "$ref" ] || continue
+		line "$common/$ref" && case $line in 'ref: refs/remotes/'*) continue ;; esac
+		dangling=$((dangling + 1))
+	done
+	# shellcheck disable=SC2086 # seven numbers
+	record refs "$i" $counted "$dangling"
+	[ -z "$first" ] || sample_of loose "$first"
+	probe_vouched
+	probe_unpushed
+}
+
+# A local remote is asked: what it no longer holds it no longer proves.
+# shellcheck disable=SC2030,SC2031 # W and D are the remote only within parentheses
+probe_vouched() {
+	asked=0 failed=0
+	rest_entry=$locals$newline
+	while [ -n "$rest_entry" ]; do
+		entry=${rest_entry%%"$newline"*} rest_entry=${rest_entry#*"$newline"}
+		[ -n "$entry" ] || continue
+		remote=${entry%% *} there=${entry#* }
+		tips=$(printf '%s\n' "$negatives" | awk -v r="$remote" '$2 == r { print $1 }')
+		[ -n "$tips" ] || continue
+		asked=$((asked + 1))
+		if [ "$(printf '%s\n' "$tips" | (W=$there && D=$there && gs rev-list --count --stdin --not --all 2>/dev/null))" != 0 ]; then
+			present=$(printf '%s\n' "$tips" | (W=$there && D=$there && gs cat-file --batch-check='%(objectname) %(objecttype)' 2>/dev/null) | awk '$2 == "commit" { print $1 }')
+			missing=$(printf '%s\n' "$present" | (W=$there && D=$there && gs rev-list --stdin --not --all 2>/dev/null) && echo done)
+			failed=$((failed + 1))
+			negatives=$(printf '%s\nheld\n%s\nmissing\n%s\n' "$negatives" "$present" "$missing" | awk -v r="$remote" '
+				$1 == "held" || $1 == "missing" { part = $1; next }
+				!part { line[++n] = $0; next }
+				part == "held" { held[$1] = 1; next }
+				$1 == "done" { whole = 1; next }
+				{ delete held[$1] }
+				END { for (k = 1; k <= n; k++) { split(line[k], w, " "); if (w[2] != r || (whole && w[1] in held)) print line[k] } }')
+		fi
+	done
+	record vouched "$i" "$asked" "$failed"
+}
+
+gs() {
+	command git --no-pager --no-replace-objects --no-optional-locks -C "$W" --git-dir="$D" --work-tree="$W" \
+		-c core.fsmonitor= -c core.commitGraph=false -c core.hooksPath=/dev/null -c protocol.allow=never -c gc.auto=0 -c log.showSignature=false -c gpg.program=false "$@"
+}
+
+# revs PROGRAM-ARGS: rev-list over what would die, without what is proven elsewhere.
+unpushed() {
+	{
+		printf '%s\n' "$negatives" | sed -n 's/^\([0-9a-f][0-9a-f]*\).*/^\1/p'
+		[ "$scope" = all ] || printf '%s\n' "$positives"
+		printf '%s\n' "$extra"
+	} | sed '/^$/d' | if [ "$scope" = all ]; then gs rev-list "$@" --stdin --exclude=refs/stash --all; else gs rev-list "$@" --stdin $head; fi 2>/dev/null
+}
+
+probe_unpushed() {
+	line "$D/HEAD" || line=''
+	headed=$line head=HEAD
+	case $line in
+	'ref: '*) g rev-parse -q --verify HEAD >/dev/null 2>&1 || head='' ;;
+	esac
+	left=''
+	if [ -f "$D/logs/HEAD" ]; then
+		left=$(awk -F '\t' '
+			{ split($1, w, " ") }
+			w[1] !~ /^0*$/ && w[1] ~ /^[0-9a-f]+$/ && w[1] != w[2] && $2 ~ /^(checkout|reset):/ && !(w[1] in was) { was[w[1]] = 1; print w[1] }' "$D/logs/HEAD" 2>/dev/null)
+	fi
+	extra=$left
+	if [ "$scope" = own ] && [ -z "$head$positives$extra" ]; then
+		record unpushed "$i" 0 0
+		record abandoned "$i" 0 0
+		return
+	fi
+	number=$(unpushed --count)
+	rc=$?
+	if [ "$rc" = 0 ] && [ "$number" = 0 ]; then
+		record unpushed "$i" 0 0
+		record abandoned "$i" 0 0
+		return
+	fi
+	extra=''
+	number=0 rc=0
+	if [ "$scope" = all ] || [ -n "$head$positives" ]; then
+		number=$(unpushed --count)
+		rc=$?
+	fi
+	case $number in '' | *[!0-9]*) number=0 && [ "$rc" != 0 ] || rc=96 ;; esac
+	record unpushed "$i" "$rc" "$number"
+	if [ "$number" != 0 ]; then
+		holders=$({
+			unpushed --max-count=2000
+			printf 'listing\n%s\n' "$listed"
+		} | awk '/^listing$/ { l = 1; next } !l { c[$1] = 1; next } $1 in c && n < 3 && $NF !~ /^refs\/stash$/ { n++; print $NF }')
+		rest_ref=$holders$newline
+		while [ -n "$rest_ref" ]; do
+			ref=${rest_ref%%"$newline"*} rest_ref=${rest_ref#*"$newline"}
+			[ -n "$ref" ] && sample_of holder "$ref"
+		done
+		case $headed in 'ref: '*) ;; *) sample_of holder HEAD ;; esac
+	fi
+	# Tips that HEAD left by reset or checkout, that nothing reaches, and whose
+	# tree was never committed again: not by a later entry of the log, not at a tip.
+	tips=0 rc=0
+	if [ -n "$left" ]; then
+		lost=$(printf '%s\n' "$left" | gs rev-list --ignore-missing --stdin --not --all 2>/dev/null) || rc=$?
+		lost=$(printf '%s\nleft\n%s\n' "$lost" "$left" | awk '/^left$/ { l = 1; next } !l { c[$1] = 1; next } $1 in c')
+		proven=$(printf '%s\n' "$negatives" | sed -n 's/^\([0-9a-f][0-9a-f]*\).*/\1/p')
+		if [ "$rc" = 0 ] && [ -n "$lost" ]; then
+			names=$({
+				printf '%s\n%s\n' "$lost" "$proven"
+				awk '{ print $2 }' "$D/logs/HEAD"
+				printf '%s\n' "$listed" | sed -n 's/^\([0-9a-f][0-9a-f]*\) commit .*/\1/p'
+			} | sed '/^$/d;s/$/^{tree}/' | awk '!was[$0]++')
+			tips=$({
+				printf '%s\n' "$lost" | sed 's/^/lost /'
+				printf '%s\n' "$names" | gs cat-file --batch-check='%(objectname) %(objecttype)' 2>/dev/null | sed 's/^/tree /'
+				printf '%s\n' "$names" | sed 's/^/name /'
+				printf '%s\n' "$listed" | sed -n 's/^\([0-9a-f][0-9a-f]*\) commit .*/tip \1/p'
+				printf '%s\n' "$proven" | sed 's/^/tip /'
+				sed 's/^/log /' "$D/logs/HEAD"
+			} | awk '
+				$1 == "lost" { lost[$2] = 1; next }
+				$1 == "tree" { id[++t] = $3 == "tree" ? $2 : ""; next }
+				$1 == "name" { c = $2; sub(/\^\{tree\}$/, "", c); of[c] = id[++m]; next }
+				$1 == "tip" { if ($2 in of && of[$2] != "") again[of[$2]] = 1e9; next }
+				$1 == "log" {
+					n++; msg = $0; sub(/^[^\t]*\t/, "", msg)
+					if (msg ~ /^(checkout|reset):/) { if ($2 in lost) gone[$2] = n }
+					else if ($3 in of && of[$3] != "") again[of[$3]] = n
+				}
+				END { for (c in lost) { t = of[c]; if (t == "" || !(t in again) || again[t] <= gone[c]) k++ } print k + 0 }')
+		fi
+	fi
+	case $tips in '' | *[!0-9]*) tips=0 rc=95 ;; esac
+	record abandoned "$i" "$rc" "$tips"
+	[ "$tips" = 0 ] || sample_of abandoned "${lost%%"$newline"*}"
+}
+
+inventory() {
+	opening inventory
+	probe_host
+	probe_shape
+	[ "$shape" = directory ] || return 0
+	probe_manifest
+	probe_live
+	collect
+	record repositories "$repositories"
+	[ "$repositories" -le 400 ] || return 0
+	loopbacks=$(awk '$1 ~ /^127\./ || $1 == "::1" { for (k = 2; k <= NF && $k !~ /^#/; k++) print $k }' /etc/hosts 2>/dev/null)$newline
+	{
+		probe_mounts
+		probe_borrowers
+		probe_worktrees
+	} &
+	lane=1
+	while [ "$lane" -le 4 ] && [ "$lane" -le "$repositories" ]; do
+		{
+			number_in_lane=$lane
+			while [ "$number_in_lane" -le "$repositories" ]; do
+				judge "$number_in_lane"
+				number_in_lane=$((number_in_lane + 4))
+			done
+		} &
+		lane=$((lane + 1))
+	done
+	wait
+	record finished
+}
+tab='	'
+speak
+inventory | awk '{ print } END { print "end " NR - 1 }'

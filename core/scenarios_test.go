@@ -1,0 +1,236 @@
+package core
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A scenario is a directory state: fixtures/scenarios/ID/build.sh makes it for
+// real, expect.json says what must be answered.
+type scenario struct {
+	ID        string            `json:"id"`
+	Expect    string            `json:"expect"` // safe or skip
+	Reason    Reason            `json:"reason"`
+	Cause     Cause             `json:"cause"`
+	Either    bool              `json:"either"`            // both answers are defensible
+	Env       map[string]string `json:"env"`               // what a login profile would export
+	RootArg   string            `json:"rootarg"`           // another spelling of the root
+	Mount     string            `json:"mount"`             // tmpfs:PATH or bind:FROM:TO
+	Chown     string            `json:"chown"`             // the target is given away
+	GitWrites string            `json:"git_itself_writes"` // why git writes in spite of us
+}
+
+func scenarios(t *testing.T) []scenario {
+	t.Helper()
+	files, err := filepath.Glob("../fixtures/scenarios/*/expect.json")
+	if err != nil || len(files) < 136 {
+		t.Fatalf("%d scenarios: %v", len(files), err)
+	}
+	var all []scenario
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s scenario
+		if err := json.Unmarshal(raw, &s); err != nil || s.ID != filepath.Base(filepath.Dir(file)) {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+const person = 1000
+
+// asPerson runs the command as an unprivileged user where the test is root.
+func asPerson(cmd *exec.Cmd) *exec.Cmd {
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: person, Gid: person}}
+	}
+	return cmd
+}
+
+// openTemp is a directory of the unprivileged user.
+func openTemp(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "scenario-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		exec.Command("find", dir, "-type", "d", "!", "-perm", "-700", "-exec", "chmod", "u+rwx", "{}", ";").Run()
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() == 0 {
+		if err := os.Chown(dir, person, person); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// build makes the scenario below root.
+func (s scenario) build(t *testing.T, root string) {
+	t.Helper()
+	var tape bytes.Buffer
+	tar := exec.Command("tar", "cf", "-", "lib.sh", s.ID)
+	tar.Dir = "../fixtures/scenarios"
+	tar.Stdout = &tape
+	if err := tar.Run(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := asPerson(exec.Command("sh", "-c", "mkdir .b && cd .b && tar xf - && cd / && exec sh "+quote(root+"/.b/"+s.ID+"/build.sh")+" "+quote(root)+" </dev/null"))
+	cmd.Stdin = &tape
+	cmd.Dir = root
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + root, "LC_ALL=C"}
+	out, err := cmd.CombinedOutput()
+	t.Cleanup(func() {
+		raw, _ := os.ReadFile(root + "/pids")
+		for _, word := range strings.Fields(string(raw)) {
+			if pid, err := strconv.Atoi(word); err == nil && pid > 1 {
+				syscall.Kill(pid, syscall.SIGTERM)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatalf("building: %v\n%s", err, out)
+	}
+	if s.Chown != "" {
+		if out, err := exec.Command("chown", "-R", s.Chown, root+"/tasks/task-7").CombinedOutput(); err != nil {
+			t.Fatalf("chown: %v\n%s", err, out)
+		}
+	}
+	traps, _ := filepath.Glob(root + "/PWNED*")
+	for _, trap := range traps { // sprung while building
+		os.Remove(trap)
+	}
+}
+
+func metadata(dir string) string {
+	out, _ := exec.Command("find", dir, "-printf", `%p %i %s %m %T@ %C@\n`).Output()
+	return string(out)
+}
+
+// ask runs the real script, in the given shell and with the given PATH.
+func (s scenario) ask(t *testing.T, root, path string, shell ...string) (Inventory, Said) {
+	t.Helper()
+	spelled := root
+	if s.RootArg != "" {
+		spelled = strings.ReplaceAll(s.RootArg, "@ROOT@", root)
+	}
+	q := Inventory{Root: spelled, Segment: "task-7"}
+	args := append(append([]string{}, shell...), "-c", q.Script().Body)
+	cmd := asPerson(exec.Command(args[0], args[1:]...))
+	if s.Mount != "" {
+		if os.Getuid() != 0 {
+			t.Fatal("a scenario with a mount needs root")
+		}
+		part := strings.Split(s.Mount, ":")
+		mount := "mount -t tmpfs -o size=1m,mode=777 lab " + quote(root+"/tasks/task-7/"+part[1])
+		if part[0] == "bind" {
+			mount = "mount --bind " + quote(root+"/"+part[1]) + " " + quote(root+"/tasks/task-7/"+part[2])
+		}
+		cmd = exec.Command("unshare", append([]string{"-m", "sh", "-c", mount + ` && exec setpriv --reuid 1000 --regid 1000 --clear-groups "$@"`, "sh"}, args...)...)
+	}
+	cmd.Dir = root + "/home"
+	cmd.Env = []string{"PATH=" + path, "HOME=" + root + "/home", "LANG=C.UTF-8", "USER=lab", "GIT_CONFIG_NOSYSTEM=1"}
+	for name, value := range s.Env {
+		cmd.Env = append(cmd.Env, name+"="+strings.ReplaceAll(value, "@ROOT@", root))
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, stderr.String())
+	}
+	if stderr.Len() > 0 {
+		t.Errorf("standard error: %s", stderr.String())
+	}
+	return q, Said{Body: stdout.String(), Exit: cmd.ProcessState.ExitCode()}
+}
+
+// verdict says what is wrong with the evidence, or "".
+func (s scenario) verdict(e Evidence) string {
+	got := "safe"
+	var reason Reason
+	var causes []string
+	if !e.Safe() {
+		got = "skip"
+		if len(e.Findings) == 0 {
+			return "not safe and no finding"
+		}
+		reason = e.Findings[0].Reason
+		for _, f := range e.Findings {
+			if f.Reason == reason {
+				causes = append(causes, string(f.Cause))
+			}
+		}
+	}
+	told := fmt.Sprintf("want %s %s %s, got %s %s %v", s.Expect, s.Reason, s.Cause, got, reason, causes)
+	for _, f := range e.Findings {
+		told += "\n    " + fmt.Sprint(f.Reason, " ", f.Cause, " ", f.Checkout, ": ", f.Detail)
+	}
+	switch {
+	case s.Either:
+		return ""
+	case got == "safe" && s.Expect == "skip":
+		return "FALSE SAFE: " + told
+	case got == "skip" && s.Expect == "safe":
+		return "FALSE KEEP: " + told
+	case s.Expect == "skip" && (reason != s.Reason || (s.Cause != "" && !strings.Contains(strings.Join(causes, " "), string(s.Cause)))):
+		return "REASON: " + told
+	}
+	return ""
+}
+
+const hostPath = "/usr/local/bin:/usr/bin:/bin"
+
+func TestAC_002_1_EveryScenarioIsJudgedAsItMustBeAndNothingIsWrittenOrRun(t *testing.T) {
+	shell := strings.Fields(os.Getenv("RECLAIM_TEST_SHELL"))
+	if len(shell) == 0 {
+		shell = []string{"/bin/sh"}
+	}
+	for _, s := range scenarios(t) {
+		t.Run(s.ID, func(t *testing.T) {
+			root := openTemp(t)
+			s.build(t, root)
+			before := metadata(root + "/tasks/task-7")
+			q, said := s.ask(t, root, hostPath, shell...)
+			if wrong := s.verdict(q.Judge(said)); wrong != "" {
+				t.Errorf("%s\n%s", wrong, said.Body)
+			}
+			if after := metadata(root + "/tasks/task-7"); after != before && s.GitWrites == "" {
+				t.Errorf("the probe wrote: %s", onlyIn(after, before))
+			}
+			if traps, _ := filepath.Glob(root + "/PWNED*"); len(traps) > 0 {
+				t.Errorf("the probe ran what the repository names: %v", traps)
+			}
+		})
+	}
+}
+
+func onlyIn(a, b string) string {
+	var out []string
+	for line := range strings.Lines(a) {
+		if !strings.Contains(b, line) {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "")
+}
