@@ -513,3 +513,13 @@ func clipped(s string, limit int) string {
 	}
 	return s[:end] + mark
 }
+
+// Result is what the snapshot records of t's last attempt, as people read it.
+func (t JobTarget) Result(taskID, jobID string, attempt int) Result {
+	r := Result{TaskID: taskID, JobID: jobID, Attempt: attempt, Outcome: t.Outcome, Reason: t.Reason, Cause: t.Cause, Fault: t.Fault,
+		Final: t.Final, Detail: t.Detail, Cure: slices.Clone(t.Cure), Target: t.Target, Checkouts: []Checkout{}}
+	if r.Cure == nil {
+		r.Cure = []Remedy{}
+	}
+	return r
+}

@@ -258,12 +258,7 @@ func (d *Desk) Kept(ctx context.Context) ([]ports.Kept, error) {
 			if latest[at] == nil {
 				order = append(order, at)
 			}
-			k := &ports.Kept{TaskTitle: title, At: j.UpdatedAt, Begun: t.Begun > 0 && !t.Settled()}
-			k.Result = core.Result{TaskID: j.TaskID, JobID: j.ID, Attempt: j.Attempts, Outcome: t.Outcome, Reason: t.Reason, Cause: t.Cause, Fault: t.Fault,
-				Final: t.Final, Detail: t.Detail, Cure: t.Cure, Target: t.Target, Checkouts: []core.Checkout{}}
-			if k.Result.Cure == nil {
-				k.Result.Cure = []core.Remedy{}
-			}
+			k := &ports.Kept{Result: t.Result(j.TaskID, j.ID, j.Attempts), TaskTitle: title, At: j.UpdatedAt, Begun: t.Begun > 0 && !t.Settled()}
 			if record, ok := records[recorded{j.ID, t.Target.TaskDir}]; ok {
 				k.Result.Record, k.Result.Bytes = record.id, record.bytes
 			}

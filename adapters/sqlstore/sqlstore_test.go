@@ -132,7 +132,7 @@ func (s seed) exec(t testing.TB, query string, args ...any) {
 	}
 }
 
-func (s seed) PutTask(t *testing.T, row porttest.Task) {
+func (s seed) PutTask(t testing.TB, row porttest.Task) {
 	t.Helper()
 	now := time.Now()
 	var archived any
@@ -143,21 +143,21 @@ func (s seed) PutTask(t *testing.T, row porttest.Task) {
 		ON CONFLICT (id) DO UPDATE SET archived_at = excluded.archived_at`, row.ID, row.Title, row.Parent, archived, s.at(now), s.at(now))
 }
 
-func (s seed) PutEnvironment(t *testing.T, row porttest.EnvironmentRow) {
+func (s seed) PutEnvironment(t testing.TB, row porttest.EnvironmentRow) {
 	t.Helper()
 	now := s.at(time.Now())
 	s.exec(t, `INSERT INTO task_environments (id, task_id, executor_type, executor_id, executor_profile_id, workspace_path, created_at, updated_at) VALUES (?, ?, 'ssh', ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET task_id = excluded.task_id`, row.ID, row.TaskID, row.ProfileID, row.ProfileID, row.WorkspacePath, now, now)
 }
 
-func (s seed) PutSession(t *testing.T, row porttest.SessionRow) {
+func (s seed) PutSession(t testing.TB, row porttest.SessionRow) {
 	t.Helper()
 	now := s.at(time.Now())
 	s.exec(t, `INSERT INTO task_sessions (id, task_id, state, task_environment_id, started_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET state = excluded.state`, row.ID, row.TaskID, row.State, row.EnvironmentID, now, now)
 }
 
-func (s seed) PutLaunch(t *testing.T, row porttest.LaunchRow) {
+func (s seed) PutLaunch(t testing.TB, row porttest.LaunchRow) {
 	t.Helper()
 	if row.Updated.IsZero() {
 		row.Updated = time.Now()
@@ -166,14 +166,14 @@ func (s seed) PutLaunch(t *testing.T, row porttest.LaunchRow) {
 		ON CONFLICT (id) DO UPDATE SET metadata = excluded.metadata, status = excluded.status`, row.SessionID, row.SessionID, row.TaskID, row.ProfileID, row.Runtime, row.Status, row.Metadata, s.at(row.Updated), s.at(row.Updated))
 }
 
-func (s seed) PutProfile(t *testing.T, id, executor, profile string) {
+func (s seed) PutProfile(t testing.TB, id, executor, profile string) {
 	t.Helper()
 	now := s.at(time.Now())
 	s.exec(t, `INSERT INTO executors (id, name, type, config, created_at, updated_at) VALUES (?, ?, 'ssh', ?, ?, ?) ON CONFLICT (id) DO UPDATE SET config = excluded.config`, id, id, executor, now, now)
 	s.exec(t, `INSERT INTO executor_profiles (id, executor_id, name, config, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET config = excluded.config`, id, id, id, profile, now, now)
 }
 
-func (s seed) PutJob(t *testing.T, j ports.Job) {
+func (s seed) PutJob(t testing.TB, j ports.Job) {
 	t.Helper()
 	s.exec(t, `INSERT INTO task_resource_cleanup_jobs (id, operation_id, task_id, trigger, state, resource_snapshot, attempts, next_attempt_at, last_error, created_at, updated_at, completed_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET task_id = excluded.task_id, trigger = excluded.trigger, state = excluded.state, resource_snapshot = excluded.resource_snapshot,
@@ -181,7 +181,7 @@ func (s seed) PutJob(t *testing.T, j ports.Job) {
 		j.ID, j.OperationID, j.TaskID, string(j.Trigger), string(j.State), string(j.Snapshot), j.Attempts, s.at(j.NextAttemptAt), j.LastError, s.at(j.CreatedAt), s.at(j.UpdatedAt), s.at(j.CompletedAt))
 }
 
-func (s seed) GetJob(t *testing.T, id string) ports.Job {
+func (s seed) GetJob(t testing.TB, id string) ports.Job {
 	t.Helper()
 	desk, err := sqlstore.DeskOver(context.Background(), s.db, s.dialect)
 	if err != nil {
@@ -194,7 +194,7 @@ func (s seed) GetJob(t *testing.T, id string) ports.Job {
 	return j
 }
 
-func (s seed) Archived(t *testing.T, task string, archived bool) {
+func (s seed) Archived(t testing.TB, task string, archived bool) {
 	t.Helper()
 	var at any
 	if archived {
@@ -203,7 +203,7 @@ func (s seed) Archived(t *testing.T, task string, archived bool) {
 	s.exec(t, `UPDATE tasks SET archived_at = ? WHERE id = ?`, at, task)
 }
 
-func (s seed) Remove(t *testing.T, table, id string) {
+func (s seed) Remove(t testing.TB, table, id string) {
 	t.Helper()
 	s.exec(t, `DELETE FROM `+table+` WHERE id = ?`, id)
 }

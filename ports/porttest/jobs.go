@@ -18,11 +18,11 @@ import (
 // launched puts an open task t-1 that has run in its directory.
 func (b *bench) launched() {
 	b.Helper()
-	b.seed.PutTask(b.T, Task{ID: "t-1", Title: "Fix login"})
-	b.seed.PutEnvironment(b.T, EnvironmentRow{ID: "env-1", TaskID: "t-1", ProfileID: "p-1", WorkspacePath: dir})
-	b.seed.PutProfile(b.T, "p-1", `{"ssh_host":"box.example","ssh_port":"2222"}`, `{"ssh_reclaim_task_dir":"true"}`)
-	b.seed.PutSession(b.T, SessionRow{ID: "s-1", TaskID: "t-1", State: "RUNNING", EnvironmentID: "env-1"})
-	b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-1", TaskID: "t-1", Runtime: "ssh", Status: "ready", ProfileID: "p-1", Metadata: metadata()})
+	b.seed.PutTask(b.TB, Task{ID: "t-1", Title: "Fix login"})
+	b.seed.PutEnvironment(b.TB, EnvironmentRow{ID: "env-1", TaskID: "t-1", ProfileID: "p-1", WorkspacePath: dir})
+	b.seed.PutProfile(b.TB, "p-1", `{"ssh_host":"box.example","ssh_port":"2222"}`, `{"ssh_reclaim_task_dir":"true"}`)
+	b.seed.PutSession(b.TB, SessionRow{ID: "s-1", TaskID: "t-1", State: "RUNNING", EnvironmentID: "env-1"})
+	b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-1", TaskID: "t-1", Runtime: "ssh", Status: "ready", ProfileID: "p-1", Metadata: metadata()})
 }
 
 func (b *bench) archive(cascade bool, tasks ...string) []string {
@@ -51,7 +51,7 @@ func (b *bench) none(worker string, hold ...string) {
 
 func (b *bench) state(id string, want ports.State) ports.Job {
 	b.Helper()
-	j := b.seed.GetJob(b.T, id)
+	j := b.seed.GetJob(b.TB, id)
 	if j.State != want {
 		b.Errorf("job %s is %s, want %s", id, j.State, want)
 	}
@@ -95,7 +95,7 @@ func (b *bench) terminal(task string, want bool) {
 
 func (b *bench) targets(id string) []core.JobTarget {
 	b.Helper()
-	s, err := core.ParseJobSnapshot(b.seed.GetJob(b.T, id).Snapshot)
+	s, err := core.ParseJobSnapshot(b.seed.GetJob(b.TB, id).Snapshot)
 	b.must(err)
 	return s.Targets()
 }
@@ -133,7 +133,7 @@ var storageClauses = []storageClause{
 	}},
 	{"006: an opt-in is frozen at launch, and one launch without it disables the directory", func(b *bench) {
 		b.launched()
-		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-0", TaskID: "t-1", Runtime: "ssh", Status: "stopped", ProfileID: "p-0",
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-0", TaskID: "t-1", Runtime: "ssh", Status: "stopped", ProfileID: "p-0",
 			Metadata: metadata("ssh_reclaim_task_dir", "", "ssh_shell", "zsh"), Updated: made})
 		got := b.targets(b.archive(false, "t-1")[0])
 		if len(got) != 1 || got[0].Target.Enabled || got[0].Target.Shell != "" || len(got[0].Notes) != 1 || !slices.Equal(got[0].Profiles, []string{"p-0", "p-1"}) {
@@ -142,7 +142,7 @@ var storageClauses = []storageClause{
 	}},
 	{"a launch that cannot be read disables every directory of its task", func(b *bench) {
 		b.launched()
-		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-0", TaskID: "t-1", Runtime: "ssh", Status: "stopped", Metadata: `{`})
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-0", TaskID: "t-1", Runtime: "ssh", Status: "stopped", Metadata: `{`})
 		if got := b.targets(b.archive(false, "t-1")[0]); len(got) != 1 || got[0].Target.Enabled || len(got[0].Notes) != 1 {
 			b.Errorf("%+v", got)
 		}
@@ -196,8 +196,8 @@ var storageClauses = []storageClause{
 	}},
 	{"a deleted task's environment goes to a surviving borrower", func(b *bench) {
 		b.launched()
-		b.seed.PutTask(b.T, Task{ID: "t-2"})
-		b.seed.PutSession(b.T, SessionRow{ID: "s-2", TaskID: "t-2", State: "IDLE", EnvironmentID: "env-1"})
+		b.seed.PutTask(b.TB, Task{ID: "t-2"})
+		b.seed.PutSession(b.TB, SessionRow{ID: "s-2", TaskID: "t-2", State: "IDLE", EnvironmentID: "env-1"})
 		ids, err := b.store.Delete(ctx, []string{"t-1"}, false)
 		b.must(err)
 		o := b.store.Owner(ctx, core.Owner{JobID: ids[0], TaskID: "t-1", Environment: "env-1", Target: target})
@@ -208,7 +208,7 @@ var storageClauses = []storageClause{
 	{"D37: a cascade takes the tasks below along, with one cascade id, parents first", func(b *bench) {
 		b.launched()
 		for _, task := range []Task{{ID: "c-1", Parent: "t-1"}, {ID: "c-2", Parent: "t-1"}, {ID: "g-1", Parent: "c-1"}, {ID: "done", Parent: "t-1", Archived: true}, {ID: "other"}} {
-			b.seed.PutTask(b.T, task)
+			b.seed.PutTask(b.TB, task)
 		}
 		ids := b.archive(true, "t-1")
 		if len(ids) != 4 {
@@ -240,7 +240,7 @@ var storageClauses = []storageClause{
 	}},
 	{"without cascade the tasks below stay", func(b *bench) {
 		b.launched()
-		b.seed.PutTask(b.T, Task{ID: "c-1", Parent: "t-1"})
+		b.seed.PutTask(b.TB, Task{ID: "c-1", Parent: "t-1"})
 		if ids := b.archive(false, "t-1"); len(ids) != 1 {
 			b.Errorf("%v", ids)
 		}
@@ -250,7 +250,7 @@ var storageClauses = []storageClause{
 		b.settle()
 		j := aJob("job-1", ports.RetryWait, 2)
 		j.NextAttemptAt, j.LastError = made, "unreachable"
-		b.seed.PutJob(b.T, j)
+		b.seed.PutJob(b.TB, j)
 		got := b.lease()
 		row := b.state("job-1", ports.Running)
 		if got.Attempts != 3 || row.Attempts != 3 || !row.NextAttemptAt.IsZero() || row.LastError != "unreachable" || string(got.Snapshot) != string(j.Snapshot) {
@@ -263,7 +263,7 @@ var storageClauses = []storageClause{
 		for i, id := range []string{"c", "a", "b"} {
 			j := aJob(id, ports.Pending, 0)
 			j.TaskID, j.CreatedAt = "t-"+id, made.Add(-time.Duration(i)*time.Second)
-			b.seed.PutJob(b.T, j)
+			b.seed.PutJob(b.TB, j)
 		}
 		due, err := b.store.Due(ctx, 2)
 		b.must(err)
@@ -276,7 +276,7 @@ var storageClauses = []storageClause{
 	}},
 	{"D14, D31: other triggers and unknown states are never leased, recovered or settled", func(b *bench) {
 		b.settle()
-		b.seed.PutJob(b.T, aJob("job-1", ports.Succeeded, 1))
+		b.seed.PutJob(b.TB, aJob("job-1", ports.Succeeded, 1))
 		for i, row := range []struct {
 			trigger core.Trigger
 			state   ports.State
@@ -284,8 +284,8 @@ var storageClauses = []storageClause{
 			{"reconcile", ports.Prepared}, {"tomorrow", ports.Running}, {core.Archive, "waiting_for_clean"}, {core.Archive, "word"}, {core.Archive, ports.Prepared}, {core.Archive, ""}} {
 			j := aJob(fmt.Sprint("odd-", i), row.state, 1)
 			j.Trigger, j.TaskID = row.trigger, fmt.Sprint("odd-", i)
-			b.seed.PutTask(b.T, Task{ID: j.TaskID})
-			b.seed.PutJob(b.T, j)
+			b.seed.PutTask(b.TB, Task{ID: j.TaskID})
+			b.seed.PutJob(b.TB, j)
 		}
 		b.none("w-1")
 		if n, err := b.store.Recover(ctx, 0); n != 0 || err != nil {
@@ -297,10 +297,10 @@ var storageClauses = []storageClause{
 	}},
 	{"D37: two jobs of one task run one after the other", func(b *bench) {
 		b.settle()
-		b.seed.PutJob(b.T, aJob("job-1", ports.Pending, 0))
+		b.seed.PutJob(b.TB, aJob("job-1", ports.Pending, 0))
 		second := aJob("job-2", ports.Pending, 0)
 		second.CreatedAt = made.Add(time.Second)
-		b.seed.PutJob(b.T, second)
+		b.seed.PutJob(b.TB, second)
 		first := b.lease()
 		b.want(first.ID, "job-1")
 		b.none("w-2")
@@ -309,15 +309,15 @@ var storageClauses = []storageClause{
 	}},
 	{"jobs whose hosts are held are passed over, however many", func(b *bench) {
 		b.settle()
-		b.seed.PutJob(b.T, aJob("job-1", ports.Succeeded, 1))
+		b.seed.PutJob(b.TB, aJob("job-1", ports.Succeeded, 1))
 		for i := range 150 {
 			j := aJob(fmt.Sprintf("held-%03d", i), ports.Pending, 0)
 			j.TaskID = j.ID
-			b.seed.PutJob(b.T, j)
+			b.seed.PutJob(b.TB, j)
 		}
 		free := aJob("free", ports.Pending, 0)
 		free.TaskID, free.CreatedAt, free.Snapshot = "t-free", made.Add(time.Hour), []byte(strings.ReplaceAll(string(free.Snapshot), host, "elsewhere"))
-		b.seed.PutJob(b.T, free)
+		b.seed.PutJob(b.TB, free)
 		j, ok, err := b.store.Lease(ctx, "w-1", []string{"x", host})
 		if err != nil || !ok || j.ID != "free" {
 			b.Errorf("%s %v %v", j.ID, ok, err)
@@ -326,7 +326,7 @@ var storageClauses = []storageClause{
 	}},
 	{"a retry is not due before its time", func(b *bench) {
 		b.settle()
-		b.seed.PutJob(b.T, aJob("job-1", ports.Pending, 0))
+		b.seed.PutJob(b.TB, aJob("job-1", ports.Pending, 0))
 		b.must(b.store.Finish(ctx, token(b.lease()), ports.Ending{State: ports.RetryWait, Delay: time.Hour, Error: "unreachable"}))
 		j := b.state("job-1", ports.RetryWait)
 		if wait := time.Until(j.NextAttemptAt); wait < 59*time.Minute || wait > 61*time.Minute || j.LastError != "unreachable" || j.Attempts != 1 {
@@ -343,7 +343,7 @@ var storageClauses = []storageClause{
 			b.settle()
 			j := aJob("job-1", ports.Pending, 0)
 			j.LastError = "earlier"
-			b.seed.PutJob(b.T, j)
+			b.seed.PutJob(b.TB, j)
 			held := token(b.lease())
 			for _, other := range []ports.Token{{JobID: "job-1", Attempt: 2, Worker: "w-1"}, {JobID: "job-1", Attempt: 1, Worker: "w-2"}, {JobID: "job-2", Attempt: 1, Worker: "w-1"}} {
 				b.lost(b.store.Finish(ctx, other, end))
@@ -366,7 +366,7 @@ var storageClauses = []storageClause{
 		}
 		for _, odd := range []ports.State{"", ports.Pending, ports.Prepared, ports.Cancelled, "word"} {
 			b.settle()
-			b.seed.PutJob(b.T, aJob("job-1", ports.Pending, 0))
+			b.seed.PutJob(b.TB, aJob("job-1", ports.Pending, 0))
 			held := token(b.lease())
 			if b.store.Finish(ctx, held, ports.Ending{State: odd}) == nil {
 				b.Errorf("ended as %q", odd)
@@ -376,14 +376,14 @@ var storageClauses = []storageClause{
 	}},
 	{"4.6: a job found un-archived is cancelled by its holder", func(b *bench) {
 		b.settle()
-		b.seed.PutJob(b.T, aJob("job-1", ports.Pending, 0))
+		b.seed.PutJob(b.TB, aJob("job-1", ports.Pending, 0))
 		b.must(b.store.Cancel(ctx, token(b.lease())))
 		b.state("job-1", ports.Cancelled)
 		b.none("w-1")
 	}},
 	{"4.6: a stale lease is recovered with its attempts, a fresh one is not, and the old holder has lost", func(b *bench) {
 		b.settle()
-		b.seed.PutJob(b.T, aJob("job-1", ports.Pending, 0))
+		b.seed.PutJob(b.TB, aJob("job-1", ports.Pending, 0))
 		held := token(b.lease())
 		if n, err := b.store.Recover(ctx, time.Minute); n != 0 || err != nil {
 			b.Errorf("recovered %d fresh: %v", n, err)
@@ -415,7 +415,7 @@ var storageClauses = []storageClause{
 	}},
 	{"a cleanup script's ending is in the row, under its directory", func(b *bench) {
 		b.settle()
-		b.seed.PutJob(b.T, aJob("job-1", ports.Pending, 0))
+		b.seed.PutJob(b.TB, aJob("job-1", ports.Pending, 0))
 		held := token(b.lease())
 		hook := core.SessionHook{SessionID: "s-1", Ending: core.HookFailed, Detail: "status 1", Script: "save"}
 		b.must(b.store.Hooked(ctx, held, target, hook))
@@ -425,8 +425,8 @@ var storageClauses = []storageClause{
 	}},
 	{"sessions are listed newest first, marked stopped, and forgotten by name only", func(b *bench) {
 		b.launched()
-		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-0", TaskID: "t-1", Runtime: "local", Status: "running", Metadata: "{}", Updated: made})
-		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-9", TaskID: "t-9", Runtime: "ssh", Status: "running", Metadata: "{}"})
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-0", TaskID: "t-1", Runtime: "local", Status: "running", Metadata: "{}", Updated: made})
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-9", TaskID: "t-9", Runtime: "ssh", Status: "running", Metadata: "{}"})
 		ids := func(task string) (all []string) {
 			rows, err := b.store.Sessions(ctx, task)
 			b.must(err)
@@ -457,7 +457,7 @@ var storageClauses = []storageClause{
 	{"004.3, 4.6: un-archive cancels a prepared, pending, waiting or running job that has not begun", func(b *bench) {
 		for _, state := range []ports.State{ports.Prepared, ports.Pending, ports.RetryWait, ports.Running} {
 			b.settle()
-			b.seed.PutJob(b.T, aJob("job-1", state, 2))
+			b.seed.PutJob(b.TB, aJob("job-1", state, 2))
 			b.must(b.store.Unarchive(ctx, "t-1", false))
 			b.state("job-1", ports.Cancelled)
 			b.terminal("t-1", false)
@@ -475,9 +475,9 @@ var storageClauses = []storageClause{
 			} else {
 				j.CompletedAt = made
 			}
-			b.seed.PutJob(b.T, j)
+			b.seed.PutJob(b.TB, j)
 		}
-		before := []ports.Job{b.seed.GetJob(b.T, "job-1"), b.seed.GetJob(b.T, "job-2"), b.seed.GetJob(b.T, "job-3"), b.seed.GetJob(b.T, "job-4")}
+		before := []ports.Job{b.seed.GetJob(b.TB, "job-1"), b.seed.GetJob(b.TB, "job-2"), b.seed.GetJob(b.TB, "job-3"), b.seed.GetJob(b.TB, "job-4")}
 		b.must(b.store.Unarchive(ctx, "t-1", false))
 		for _, j := range before {
 			b.untouched(j)
@@ -486,7 +486,7 @@ var storageClauses = []storageClause{
 	{"D11: un-archive is refused, changing nothing, while a removal has begun and not ended", func(b *bench) {
 		b.settle()
 		b.must(rowErr(b.begin()))
-		before := b.seed.GetJob(b.T, "job-1")
+		before := b.seed.GetJob(b.TB, "job-1")
 		err := b.store.Unarchive(ctx, "t-1", false)
 		b.refused(err)
 		if !errors.Is(err, ports.ErrRemoving) || !strings.Contains(err.Error(), "try again in a moment") {
@@ -506,12 +506,12 @@ var storageClauses = []storageClause{
 		b.notFound(b.store.Unarchive(ctx, "nobody", false))
 	}},
 	{"4.6: a prepared row of a committed change is activated, of one that was not made cancelled once it is old or marked", func(b *bench) {
-		b.seed.PutTask(b.T, Task{ID: "archived", Archived: true})
-		b.seed.PutTask(b.T, Task{ID: "open"})
+		b.seed.PutTask(b.TB, Task{ID: "archived", Archived: true})
+		b.seed.PutTask(b.TB, Task{ID: "open"})
 		put := func(id, task string, trigger core.Trigger, mark string) {
 			j := aJob(id, ports.Prepared, 0)
 			j.TaskID, j.Trigger, j.LastError = task, trigger, mark
-			b.seed.PutJob(b.T, j)
+			b.seed.PutJob(b.TB, j)
 		}
 		put("archived", "archived", core.Archive, "")
 		put("deleted", "gone", core.Delete, "task mutation outcome requires reconciliation")
@@ -548,7 +548,7 @@ var storageClauses = []storageClause{
 	{"the stop-all switch halts a begin and writes nothing", func(b *bench) {
 		b.settle()
 		b.must(b.desk.SetStopped(ctx, true))
-		before := b.seed.GetJob(b.T, "job-1")
+		before := b.seed.GetJob(b.TB, "job-1")
 		if got := b.begin(); got.Ending != core.BeginHalted {
 			b.Errorf("%+v", got)
 		}
@@ -561,7 +561,7 @@ var storageClauses = []storageClause{
 	}},
 	{"a profile's switch is written as true or false and everything else in its config stays", func(b *bench) {
 		b.settle()
-		b.seed.PutProfile(b.T, "p-1", `{"ssh_host":" box ","ssh_host_alias":"b"}`, `{ "x" : "1e2", "ssh_reclaim_task_dir":" TRUE ","ssh_workdir_root":"/srv/ " }`)
+		b.seed.PutProfile(b.TB, "p-1", `{"ssh_host":" box ","ssh_host_alias":"b"}`, `{ "x" : "1e2", "ssh_reclaim_task_dir":" TRUE ","ssh_workdir_root":"/srv/ " }`)
 		want := ports.Profile{ID: "p-1", Name: "p-1", Executor: "p-1", Host: " box ", Alias: "b", Root: "/srv/ ", Reclaim: " TRUE "}
 		got, err := b.desk.Profiles(ctx)
 		b.must(err)
@@ -583,7 +583,7 @@ var storageClauses = []storageClause{
 		for i := range 3 {
 			j := aJob(fmt.Sprint("job-", i), ports.Succeeded, 1)
 			j.CreatedAt = made.Add(time.Duration(i) * time.Second)
-			b.seed.PutJob(b.T, j)
+			b.seed.PutJob(b.TB, j)
 		}
 		got, err := b.desk.Jobs(ctx, ports.Succeeded, 2)
 		b.must(err)
@@ -595,7 +595,7 @@ var storageClauses = []storageClause{
 		}
 		j, err := b.desk.Job(ctx, "job-1")
 		b.must(err)
-		if diff := cmp.Diff(b.seed.GetJob(b.T, "job-1"), j); diff != "" {
+		if diff := cmp.Diff(b.seed.GetJob(b.TB, "job-1"), j); diff != "" {
 			b.Error(diff)
 		}
 		_, err = b.desk.Job(ctx, "nobody")
@@ -606,8 +606,8 @@ var storageClauses = []storageClause{
 		failed := aJob("job-1", ports.JobFailed, 8)
 		failed.CompletedAt = made
 		failed.Snapshot = snapshotOf(strings.Replace(targetJSON, `"enabled":true`, `"enabled":true,"outcome":"failed","detail":"x","reclaim":{"begun":8,"fault":"lost"}`, 1))
-		b.seed.PutJob(b.T, failed)
-		before := b.seed.GetJob(b.T, "job-1")
+		b.seed.PutJob(b.TB, failed)
+		before := b.seed.GetJob(b.TB, "job-1")
 		id, err := b.desk.Retry(ctx, "job-1")
 		b.must(err)
 		b.untouched(before)
@@ -619,7 +619,7 @@ var storageClauses = []storageClause{
 			b.Errorf("%+v", got)
 		}
 		for _, state := range []ports.State{ports.Running, ports.Succeeded, ports.Cancelled, ports.Prepared} {
-			b.seed.PutJob(b.T, aJob("job-2", state, 1))
+			b.seed.PutJob(b.TB, aJob("job-2", state, 1))
 			_, err := b.desk.Retry(ctx, "job-2")
 			b.refused(err)
 		}
@@ -629,25 +629,25 @@ var storageClauses = []storageClause{
 	{"job cancel ends a waiting job, and none that runs, ended or began a removal", func(b *bench) {
 		b.settle()
 		for _, state := range []ports.State{ports.Pending, ports.RetryWait} {
-			b.seed.PutJob(b.T, aJob("job-1", state, 1))
+			b.seed.PutJob(b.TB, aJob("job-1", state, 1))
 			b.must(b.desk.Cancel(ctx, "job-1"))
 			b.state("job-1", ports.Cancelled)
 		}
 		for _, state := range []ports.State{ports.Running, ports.Succeeded, ports.JobFailed, ports.Cancelled, ports.Prepared, "waiting_for_clean"} {
-			b.seed.PutJob(b.T, aJob("job-1", state, 1))
+			b.seed.PutJob(b.TB, aJob("job-1", state, 1))
 			b.refused(b.desk.Cancel(ctx, "job-1"))
 		}
 		begun := aJob("job-1", ports.RetryWait, 1)
 		begun.Snapshot = snapshotOf(strings.Replace(targetJSON, `"enabled":true`, `"enabled":true,"reclaim":{"begun":1}`, 1))
-		b.seed.PutJob(b.T, begun)
+		b.seed.PutJob(b.TB, begun)
 		b.refused(b.desk.Cancel(ctx, "job-1"))
 		b.notFound(b.desk.Cancel(ctx, "nobody"))
 	}},
 	{"002.7, D29: a kept directory is listed with its reason and judged again by a new job", func(b *bench) {
 		b.settle()
 		b.must(b.store.Conclude(ctx, ports.Conclusion{JobID: "job-1", Attempt: 2, Target: target, Outcome: core.Skipped{Finding: core.Finding{Reason: core.StashPresent, Cause: core.Stashed, Detail: "one", Cure: []core.Remedy{{What: "pop it"}}}}}))
-		b.seed.PutJob(b.T, func() ports.Job {
-			j := b.seed.GetJob(b.T, "job-1")
+		b.seed.PutJob(b.TB, func() ports.Job {
+			j := b.seed.GetJob(b.TB, "job-1")
 			j.State, j.CompletedAt = ports.Succeeded, made
 			return j
 		}())
@@ -684,8 +684,8 @@ var storageClauses = []storageClause{
 		b.settle()
 		j := aJob("job-1", ports.Succeeded, 2)
 		j.CompletedAt = made
-		b.seed.PutJob(b.T, j)
-		b.seed.Archived(b.T, "t-1", false)
+		b.seed.PutJob(b.TB, j)
+		b.seed.Archived(b.TB, "t-1", false)
 		_, err := b.desk.JudgeAgain(ctx, "job-1")
 		b.refused(err)
 		_, err = b.desk.JudgeAgain(ctx, "nobody")
@@ -723,8 +723,8 @@ var storageClauses = []storageClause{
 	}},
 	{"an ended context changes nothing", func(b *bench) {
 		b.settle()
-		b.seed.PutJob(b.T, aJob("job-1", ports.Pending, 1))
-		before := b.seed.GetJob(b.T, "job-1")
+		b.seed.PutJob(b.TB, aJob("job-1", ports.Pending, 1))
+		before := b.seed.GetJob(b.TB, "job-1")
 		dead, end := context.WithCancel(ctx)
 		end()
 		if _, ok, err := b.store.Lease(dead, "w-1", nil); ok || err == nil {

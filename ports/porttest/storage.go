@@ -17,15 +17,15 @@ import (
 
 // Seed puts rows where a host would. Every call is durable when it returns.
 type Seed interface {
-	PutTask(t *testing.T, row Task)
-	PutEnvironment(t *testing.T, row EnvironmentRow)
-	PutSession(t *testing.T, row SessionRow)
-	PutLaunch(t *testing.T, row LaunchRow)
-	PutProfile(t *testing.T, id, executorConfig, profileConfig string)
-	PutJob(t *testing.T, row ports.Job) // replaces a row of the same id
-	GetJob(t *testing.T, id string) ports.Job
-	Archived(t *testing.T, taskID string, archived bool) // as another program would
-	Remove(t *testing.T, table, id string)               // tasks, environments, profiles
+	PutTask(t testing.TB, row Task)
+	PutEnvironment(t testing.TB, row EnvironmentRow)
+	PutSession(t testing.TB, row SessionRow)
+	PutLaunch(t testing.TB, row LaunchRow)
+	PutProfile(t testing.TB, id, executorConfig, profileConfig string)
+	PutJob(t testing.TB, row ports.Job) // replaces a row of the same id
+	GetJob(t testing.TB, id string) ports.Job
+	Archived(t testing.TB, taskID string, archived bool) // as another program would
+	Remove(t testing.TB, table, id string)               // tasks, environments, profiles
 }
 
 // Task is a row of tasks.
@@ -70,7 +70,7 @@ func TestRows(t *testing.T, open func(t *testing.T) (Rows, Seed)) {
 	for _, clause := range rowClauses {
 		t.Run(clause.sentence, func(t *testing.T) {
 			rows, seed := open(t)
-			clause.prove(&rowBench{T: t, rows: rows, seed: seed})
+			clause.prove(&rowBench{TB: t, rows: rows, seed: seed})
 		})
 	}
 }
@@ -80,7 +80,7 @@ func TestStorage(t *testing.T, open func(t *testing.T) (Storage, ports.Desk, See
 	for _, clause := range storageClauses {
 		t.Run(clause.sentence, func(t *testing.T) {
 			store, desk, seed := open(t)
-			clause.prove(&bench{rowBench: &rowBench{T: t, rows: store, seed: seed}, store: store, desk: desk})
+			clause.prove(&bench{rowBench: &rowBench{TB: t, rows: store, seed: seed}, store: store, desk: desk})
 		})
 	}
 }
@@ -96,7 +96,7 @@ type storageClause struct {
 }
 
 type rowBench struct {
-	*testing.T
+	testing.TB
 	rows Rows
 	seed Seed
 }
@@ -157,10 +157,10 @@ func aJob(id string, state ports.State, attempts int) ports.Job {
 // job job-1 at attempt 2.
 func (b *rowBench) settle() {
 	b.Helper()
-	b.seed.PutTask(b.T, Task{ID: "t-1", Title: "Fix login", Archived: true})
-	b.seed.PutEnvironment(b.T, EnvironmentRow{ID: "env-1", TaskID: "t-1", ProfileID: "p-1", WorkspacePath: dir})
-	b.seed.PutProfile(b.T, "p-1", `{"ssh_host":"box.example"}`, `{"ssh_reclaim_task_dir":"true"}`)
-	b.seed.PutJob(b.T, aJob("job-1", ports.Running, 2))
+	b.seed.PutTask(b.TB, Task{ID: "t-1", Title: "Fix login", Archived: true})
+	b.seed.PutEnvironment(b.TB, EnvironmentRow{ID: "env-1", TaskID: "t-1", ProfileID: "p-1", WorkspacePath: dir})
+	b.seed.PutProfile(b.TB, "p-1", `{"ssh_host":"box.example"}`, `{"ssh_reclaim_task_dir":"true"}`)
+	b.seed.PutJob(b.TB, aJob("job-1", ports.Running, 2))
 }
 
 func (b *rowBench) owner() core.Ownership {
@@ -208,7 +208,7 @@ func (b *rowBench) begin() core.Begun {
 
 func (b *rowBench) untouched(before ports.Job) {
 	b.Helper()
-	if diff := cmp.Diff(before, b.seed.GetJob(b.T, before.ID)); diff != "" {
+	if diff := cmp.Diff(before, b.seed.GetJob(b.TB, before.ID)); diff != "" {
 		b.Errorf("the row changed:\n%s", diff)
 	}
 }
@@ -229,12 +229,12 @@ var rowClauses = []rowClause{
 	{"an open task is not terminal, an absent one is", func(b *rowBench) {
 		b.settle()
 		for _, terminal := range []bool{false, true} {
-			b.seed.Archived(b.T, "t-1", terminal)
+			b.seed.Archived(b.TB, "t-1", terminal)
 			if got, err := b.rows.Terminal(ctx, "t-1"); err != nil || got != terminal {
 				b.Errorf("archived %v: terminal %v, %v", terminal, got, err)
 			}
 		}
-		b.seed.Archived(b.T, "t-1", false)
+		b.seed.Archived(b.TB, "t-1", false)
 		b.want(b.judged(), "withdrawn")
 		if got, err := b.rows.Terminal(ctx, "nobody"); err != nil || !got {
 			b.Errorf("absent: %v, %v", got, err)
@@ -245,37 +245,37 @@ var rowClauses = []rowClause{
 		for config, want := range map[string]core.OptIn{`{"ssh_reclaim_task_dir":"true"}`: core.On, `{"ssh_reclaim_task_dir":"false"}`: core.Off, `{"ssh_reclaim_task_dir":" true"}`: core.Off,
 			`{"ssh_reclaim_task_dir":"TRUE"}`: core.Off, `{"ssh_reclaim_task_dir":true}`: core.Off, `{}`: core.Off, ``: core.Off, `{`: core.Off,
 			`{"ssh_reclaim_task_dir":"true","ssh_reclaim_task_dir":"true"}`: core.Off, `{"SSH_reclaim_task_dir":"true"}`: core.Off} {
-			b.seed.PutProfile(b.T, "p-1", `{}`, config)
+			b.seed.PutProfile(b.TB, "p-1", `{}`, config)
 			if got := b.owner(); got.OptInNow != want {
 				b.Errorf("%s: %q, want %q (%s)", config, got.OptInNow, want, got.Error)
 			}
 		}
-		b.seed.Remove(b.T, "executor_profiles", "p-1")
+		b.seed.Remove(b.TB, "executor_profiles", "p-1")
 		b.want(string(b.owner().OptInNow), string(core.Off))
 	}},
 	{"D17: where nothing names a profile the switch is unknown", func(b *rowBench) {
 		b.settle()
 		j := aJob("job-1", ports.Running, 2)
 		j.Snapshot = []byte(`{"ssh_task_dirs":[` + targetJSON + `]}`)
-		b.seed.PutJob(b.T, j)
+		b.seed.PutJob(b.TB, j)
 		b.want(string(b.owner().OptInNow), string(core.Unknown))
 	}},
 	{"D17: every profile the directory was launched by must be on", func(b *rowBench) {
 		b.settle()
-		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-1", TaskID: "t-1", Runtime: "ssh", Status: "stopped", ProfileID: "p-2", Metadata: metadata()})
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-1", TaskID: "t-1", Runtime: "ssh", Status: "stopped", ProfileID: "p-2", Metadata: metadata()})
 		b.want(string(b.owner().OptInNow), string(core.Off))
-		b.seed.PutProfile(b.T, "p-2", `{}`, `{"ssh_reclaim_task_dir":"true"}`)
+		b.seed.PutProfile(b.TB, "p-2", `{}`, `{"ssh_reclaim_task_dir":"true"}`)
 		b.want(string(b.owner().OptInNow), string(core.On))
 	}},
 	{"an environment that went to another task is told as it is", func(b *rowBench) {
 		b.settle()
-		b.seed.PutTask(b.T, Task{ID: "t-2"})
-		b.seed.PutEnvironment(b.T, EnvironmentRow{ID: "env-1", TaskID: "t-2"})
+		b.seed.PutTask(b.TB, Task{ID: "t-2"})
+		b.seed.PutEnvironment(b.TB, EnvironmentRow{ID: "env-1", TaskID: "t-2"})
 		b.want(b.judged(), "shared/owner_unknown")
 	}},
 	{"an environment that is gone is no environment", func(b *rowBench) {
 		b.settle()
-		b.seed.Remove(b.T, "task_environments", "env-1")
+		b.seed.Remove(b.TB, "task_environments", "env-1")
 		if got := b.owner(); got.Environment != nil || got.Error != "" {
 			b.Errorf("%+v", got)
 		}
@@ -283,8 +283,8 @@ var rowClauses = []rowClause{
 	{"D7: a session of another open task in our environment is a borrower, in whatever state", func(b *rowBench) {
 		for _, state := range []string{"CREATED", "STARTING", "RUNNING", "IDLE", "WAITING_FOR_INPUT", "COMPLETED", "FAILED", "CANCELLED", "NEW_WORD"} {
 			b.settle()
-			b.seed.PutTask(b.T, Task{ID: "t-2"})
-			b.seed.PutSession(b.T, SessionRow{ID: "s-2", TaskID: "t-2", State: state, EnvironmentID: "env-1"})
+			b.seed.PutTask(b.TB, Task{ID: "t-2"})
+			b.seed.PutSession(b.TB, SessionRow{ID: "s-2", TaskID: "t-2", State: state, EnvironmentID: "env-1"})
 			b.want(b.judged(), "shared/borrower")
 			if diff := cmp.Diff([]core.Borrower{{SessionID: "s-2", TaskID: "t-2", State: state}}, b.owner().Borrowers); diff != "" {
 				b.Error(diff)
@@ -293,9 +293,9 @@ var rowClauses = []rowClause{
 	}},
 	{"D7: a borrower's archived task does not keep the directory, and our own sessions are none", func(b *rowBench) {
 		b.settle()
-		b.seed.PutTask(b.T, Task{ID: "t-2", Archived: true})
-		b.seed.PutSession(b.T, SessionRow{ID: "s-2", TaskID: "t-2", State: "CANCELLED", EnvironmentID: "env-1"})
-		b.seed.PutSession(b.T, SessionRow{ID: "s-1", TaskID: "t-1", State: "CANCELLED", EnvironmentID: "env-1"})
+		b.seed.PutTask(b.TB, Task{ID: "t-2", Archived: true})
+		b.seed.PutSession(b.TB, SessionRow{ID: "s-2", TaskID: "t-2", State: "CANCELLED", EnvironmentID: "env-1"})
+		b.seed.PutSession(b.TB, SessionRow{ID: "s-1", TaskID: "t-1", State: "CANCELLED", EnvironmentID: "env-1"})
 		b.want(b.judged(), "ours")
 		if got := b.owner().Borrowers; len(got) != 1 || !got[0].TaskTerminal {
 			b.Errorf("%+v", got)
@@ -315,8 +315,8 @@ var rowClauses = []rowClause{
 				continue // fi-login is another name
 			}
 			b.settle()
-			b.seed.PutTask(b.T, Task{ID: "t-2"})
-			b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-2", TaskID: "t-2", Runtime: "ssh", Status: "ready", Metadata: meta})
+			b.seed.PutTask(b.TB, Task{ID: "t-2"})
+			b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-2", TaskID: "t-2", Runtime: "ssh", Status: "ready", Metadata: meta})
 			if got := b.judged(); got != "shared/claim" {
 				b.Errorf("%s: %s", meta, got)
 			}
@@ -324,38 +324,38 @@ var rowClauses = []rowClause{
 	}},
 	{"a letter that folds to one of ours is the same name", func(b *rowBench) {
 		b.settle()
-		b.seed.PutTask(b.T, Task{ID: "t-2"})
-		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-2", TaskID: "t-2", Runtime: "ssh", Status: "ready", Metadata: metadata("ssh_remote_task_dir", "/mnt/tasks/\ufb01x-login")})
-		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-3", TaskID: "t-2", Runtime: "ssh", Status: "ready", Metadata: metadata("ssh_remote_task_dir", "/mnt/tasks/fix-login\u00e9")})
+		b.seed.PutTask(b.TB, Task{ID: "t-2"})
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-2", TaskID: "t-2", Runtime: "ssh", Status: "ready", Metadata: metadata("ssh_remote_task_dir", "/mnt/tasks/\ufb01x-login")})
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-3", TaskID: "t-2", Runtime: "ssh", Status: "ready", Metadata: metadata("ssh_remote_task_dir", "/mnt/tasks/fix-login\u00e9")})
 		b.want(b.judged(), "ours")
-		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-4", TaskID: "t-2", Runtime: "ssh", Status: "ready", Metadata: metadata("ssh_remote_task_dir", "/mnt/ta\u017fks/FIX-LOGIN")})
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-4", TaskID: "t-2", Runtime: "ssh", Status: "ready", Metadata: metadata("ssh_remote_task_dir", "/mnt/ta\u017fks/FIX-LOGIN")})
 		b.want(b.judged(), "shared/claim")
 	}},
 	{"launches elsewhere, without a directory and of our own task are no claims", func(b *rowBench) {
 		b.settle()
-		b.seed.PutTask(b.T, Task{ID: "t-2"})
+		b.seed.PutTask(b.TB, Task{ID: "t-2"})
 		for i, meta := range []string{metadata("ssh_remote_task_dir", "/home/dev/.kandev/tasks/other"), metadata("ssh_remote_task_dir", "/home/dev/.kandev/tasks/fix-login-2"),
 			metadata("ssh_host", "elsewhere", "ssh_host_fingerprint", "SHA256:other"), `{}`, ``, `null`, metadata("ssh_remote_task_dir", ""), metadata("ssh_remote_task_dir", "  ")} {
-			b.seed.PutLaunch(b.T, LaunchRow{SessionID: fmt.Sprint("s-", i), TaskID: "t-2", Runtime: "ssh", Status: "ready", Metadata: meta})
+			b.seed.PutLaunch(b.TB, LaunchRow{SessionID: fmt.Sprint("s-", i), TaskID: "t-2", Runtime: "ssh", Status: "ready", Metadata: meta})
 		}
-		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "own", TaskID: "t-1", Runtime: "ssh", Status: "ready", ProfileID: "p-1", Metadata: metadata()})
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "own", TaskID: "t-1", Runtime: "ssh", Status: "ready", ProfileID: "p-1", Metadata: metadata()})
 		b.want(b.judged(), "ours")
 	}},
 	{"D6, D32: a terminal task's launch that is left is still closing", func(b *rowBench) {
 		b.settle()
-		b.seed.PutTask(b.T, Task{ID: "t-2", Archived: true})
-		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-2", TaskID: "t-2", Runtime: "ssh", Status: "stopped", Metadata: metadata()})
+		b.seed.PutTask(b.TB, Task{ID: "t-2", Archived: true})
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-2", TaskID: "t-2", Runtime: "ssh", Status: "stopped", Metadata: metadata()})
 		b.want(b.judged(), string(core.ClaimClosing))
-		b.seed.PutLaunch(b.T, LaunchRow{SessionID: "s-3", TaskID: "deleted", Runtime: "ssh", Status: "stopped", Metadata: metadata()})
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-3", TaskID: "deleted", Runtime: "ssh", Status: "stopped", Metadata: metadata()})
 		b.want(b.judged(), string(core.ClaimClosing))
 	}},
 	{"D6: an unfinished cleanup job of another task that names the directory is still closing", func(b *rowBench) {
 		for _, state := range []ports.State{ports.Prepared, ports.Pending, ports.RetryWait, "waiting_for_clean", "word_of_tomorrow"} {
 			b.settle()
-			b.seed.PutTask(b.T, Task{ID: "t-2", Archived: true})
+			b.seed.PutTask(b.TB, Task{ID: "t-2", Archived: true})
 			other := aJob("job-2", state, 0)
 			other.TaskID, other.OperationID = "t-2", "x"
-			b.seed.PutJob(b.T, other)
+			b.seed.PutJob(b.TB, other)
 			if got := b.judged(); got != string(core.ClaimClosing) {
 				b.Errorf("%s: %s", state, got)
 			}
@@ -363,49 +363,49 @@ var rowClauses = []rowClause{
 	}},
 	{"D6: an ended task that had not opted in keeps what it left; one that had does not", func(b *rowBench) {
 		b.settle()
-		b.seed.PutTask(b.T, Task{ID: "t-2", Archived: true})
+		b.seed.PutTask(b.TB, Task{ID: "t-2", Archived: true})
 		other := aJob("job-2", ports.Succeeded, 1)
 		other.TaskID, other.OperationID = "t-2", "x"
-		b.seed.PutJob(b.T, other)
+		b.seed.PutJob(b.TB, other)
 		b.want(b.judged(), "ours")
 		other.Snapshot = snapshotOf(strings.Replace(targetJSON, `,"enabled":true`, `,"outcome":"skipped","skip_reason":"disabled"`, 1))
-		b.seed.PutJob(b.T, other)
+		b.seed.PutJob(b.TB, other)
 		b.want(b.judged(), "shared/claim")
 		other.Snapshot = snapshotOf(strings.Replace(targetJSON, `,"enabled":true`, `,"outcome":"removed"`, 1))
-		b.seed.PutJob(b.T, other)
+		b.seed.PutJob(b.TB, other)
 		b.want(b.judged(), "ours")
 	}},
 	{"an open task whose directory was kept has a claim although its launch is forgotten", func(b *rowBench) {
 		b.settle()
-		b.seed.PutTask(b.T, Task{ID: "t-2"})
+		b.seed.PutTask(b.TB, Task{ID: "t-2"})
 		other := aJob("job-2", ports.Cancelled, 1)
 		other.TaskID, other.OperationID = "t-2", "x"
-		b.seed.PutJob(b.T, other)
+		b.seed.PutJob(b.TB, other)
 		b.want(b.judged(), "shared/claim")
 	}},
 	{"a snapshot that cannot be read is a claim while its job has not ended", func(b *rowBench) {
 		b.settle()
-		b.seed.PutTask(b.T, Task{ID: "t-2", Archived: true})
+		b.seed.PutTask(b.TB, Task{ID: "t-2", Archived: true})
 		other := aJob("job-2", ports.RetryWait, 1)
 		other.TaskID, other.OperationID, other.Snapshot = "t-2", "x", []byte(`{"ssh_task_dirs":[`)
-		b.seed.PutJob(b.T, other)
+		b.seed.PutJob(b.TB, other)
 		b.want(b.judged(), string(core.ClaimClosing))
 		other.State = ports.JobFailed
-		b.seed.PutJob(b.T, other)
+		b.seed.PutJob(b.TB, other)
 		b.want(b.judged(), "ours")
 	}},
 	{"jobs of another shape and rows from before the feature claim nothing", func(b *rowBench) {
 		b.settle()
-		b.seed.PutTask(b.T, Task{ID: "t-2"})
+		b.seed.PutTask(b.TB, Task{ID: "t-2"})
 		for i, raw := range []string{`{}`, `null`, `{"archive_source":{"path":"fix-login"}}`, `{"ssh_task_dirs":null}`} {
-			b.seed.PutJob(b.T, ports.Job{ID: fmt.Sprint("o-", i), OperationID: fmt.Sprint("o-", i), TaskID: "t-2", Trigger: "archive_reclaim", State: "waiting_for_clean", Snapshot: []byte(raw), CreatedAt: made, UpdatedAt: made})
+			b.seed.PutJob(b.TB, ports.Job{ID: fmt.Sprint("o-", i), OperationID: fmt.Sprint("o-", i), TaskID: "t-2", Trigger: "archive_reclaim", State: "waiting_for_clean", Snapshot: []byte(raw), CreatedAt: made, UpdatedAt: made})
 		}
 		b.want(b.judged(), "ours")
 	}},
 	{"more claims than the bound are an error, not an answer cut short", func(b *rowBench) {
 		b.settle()
 		for i := range 1001 {
-			b.seed.PutLaunch(b.T, LaunchRow{SessionID: fmt.Sprint("s-", i), TaskID: fmt.Sprint("x-", i), Runtime: "ssh", Status: "stopped", Metadata: metadata()})
+			b.seed.PutLaunch(b.TB, LaunchRow{SessionID: fmt.Sprint("s-", i), TaskID: fmt.Sprint("x-", i), Runtime: "ssh", Status: "stopped", Metadata: metadata()})
 		}
 		if got := b.owner(); got.Error == "" {
 			b.Errorf("%d claims and no error", len(got.Claims))
@@ -418,7 +418,7 @@ var rowClauses = []rowClause{
 		if got := b.rows.Owner(dead, core.Owner{JobID: "job-1", TaskID: "t-1", Environment: "env-1", Target: target}); got.Error == "" {
 			b.Errorf("%+v", got)
 		}
-		before := b.seed.GetJob(b.T, "job-1")
+		before := b.seed.GetJob(b.TB, "job-1")
 		if got := b.rows.Begin(dead, core.Begin{JobID: "job-1", TaskID: "t-1", Attempt: 2, Target: target}); got.Ending != core.BeginFailed {
 			b.Errorf("%+v", got)
 		}
@@ -429,11 +429,11 @@ var rowClauses = []rowClause{
 	}},
 	{"a begin is in the row's snapshot and nothing else changed", func(b *rowBench) {
 		b.settle()
-		before := b.seed.GetJob(b.T, "job-1")
+		before := b.seed.GetJob(b.TB, "job-1")
 		if got := b.begin(); got.Ending != core.BeginRecorded {
 			b.Fatalf("%+v", got)
 		}
-		after := b.seed.GetJob(b.T, "job-1")
+		after := b.seed.GetJob(b.TB, "job-1")
 		b.want(string(after.Snapshot), strings.Replace(string(before.Snapshot), `"enabled":true}`, `"enabled":true,"reclaim":{"begun":2}}`, 1))
 		after.Snapshot, after.UpdatedAt = before.Snapshot, before.UpdatedAt
 		if diff := cmp.Diff(before, after); diff != "" {
@@ -442,22 +442,22 @@ var rowClauses = []rowClause{
 	}},
 	{"D11: a begin is withdrawn when the row is another attempt's, in another state or gone, and when the task is open again", func(b *rowBench) {
 		for name, change := range map[string]func(){
-			"attempt":   func() { b.seed.PutJob(b.T, aJob("job-1", ports.Running, 3)) },
-			"cancelled": func() { b.seed.PutJob(b.T, aJob("job-1", ports.Cancelled, 2)) },
-			"waiting":   func() { b.seed.PutJob(b.T, aJob("job-1", ports.RetryWait, 2)) },
+			"attempt":   func() { b.seed.PutJob(b.TB, aJob("job-1", ports.Running, 3)) },
+			"cancelled": func() { b.seed.PutJob(b.TB, aJob("job-1", ports.Cancelled, 2)) },
+			"waiting":   func() { b.seed.PutJob(b.TB, aJob("job-1", ports.RetryWait, 2)) },
 			"open": func() {
-				b.seed.PutJob(b.T, aJob("job-1", ports.Running, 2))
-				b.seed.Archived(b.T, "t-1", false)
+				b.seed.PutJob(b.TB, aJob("job-1", ports.Running, 2))
+				b.seed.Archived(b.TB, "t-1", false)
 			},
 			"task": func() {
 				j := aJob("job-1", ports.Running, 2)
 				j.TaskID = "t-9"
-				b.seed.PutJob(b.T, j)
+				b.seed.PutJob(b.TB, j)
 			},
 		} {
 			b.settle()
 			change()
-			before := b.seed.GetJob(b.T, "job-1")
+			before := b.seed.GetJob(b.TB, "job-1")
 			if got := b.begin(); got.Ending != core.BeginWithdrawn {
 				b.Errorf("%s: %+v", name, got)
 			}
@@ -470,7 +470,7 @@ var rowClauses = []rowClause{
 	}},
 	{"a begin at a directory the row does not name fails", func(b *rowBench) {
 		b.settle()
-		before := b.seed.GetJob(b.T, "job-1")
+		before := b.seed.GetJob(b.TB, "job-1")
 		other := target
 		other.TaskDir = "/home/dev/.kandev/tasks/other"
 		if got := b.rows.Begin(ctx, core.Begin{JobID: "job-1", TaskID: "t-1", Attempt: 2, Target: other}); got.Ending != core.BeginFailed {
@@ -483,13 +483,13 @@ var rowClauses = []rowClause{
 		b.begin()
 		b.must(b.rows.Conclude(ctx, ports.Conclusion{JobID: "job-1", Attempt: 2, Target: target, Outcome: core.Skipped{Finding: core.Finding{Reason: core.StashPresent, Cause: core.Stashed, Detail: "one"}}}))
 		want := strings.Replace(string(snapshotOf(targetJSON)), `"enabled":true}`, `"enabled":true,"reclaim":{"begun":2,"cause":"stash"},"outcome":"skipped","skip_reason":"stash_present","detail":"one"}`, 1)
-		b.want(string(b.seed.GetJob(b.T, "job-1").Snapshot), want)
+		b.want(string(b.seed.GetJob(b.TB, "job-1").Snapshot), want)
 	}},
 	{"an outcome for another attempt, or a row in another state, is lost and writes nothing", func(b *rowBench) {
 		for _, j := range []ports.Job{aJob("job-1", ports.Running, 3), aJob("job-1", ports.Cancelled, 2), aJob("job-1", ports.Succeeded, 2)} {
 			b.settle()
-			b.seed.PutJob(b.T, j)
-			before := b.seed.GetJob(b.T, "job-1")
+			b.seed.PutJob(b.TB, j)
+			before := b.seed.GetJob(b.TB, "job-1")
 			if err := b.rows.Conclude(ctx, ports.Conclusion{JobID: "job-1", Attempt: 2, Target: target, Outcome: core.Removed{}}); !errors.Is(err, ports.ErrRowLost) {
 				b.Errorf("%v", err)
 			}
