@@ -68,10 +68,21 @@ func statusOf(r core.Result) int {
 type grammar struct {
 	Verbose bool `short:"v" help:"Tell every question on standard error as it is asked."`
 
-	Inspect inspectCommand `cmd:"" help:"Say what would happen to one task directory, and why. Never removes anything."`
-	Attempt attemptCommand `cmd:"" help:"Make one complete attempt from a case file: judge, and remove what may be removed."`
-	Replay  replayCommand  `cmd:"" help:"Decide again, offline, from recorded attempts."`
-	Explain explainCommand `cmd:"" help:"Tell a recorded attempt as a story."`
+	Demo     demoCommand     `cmd:"" help:"Show the whole job on real parts, in a temporary folder."`
+	Inspect  inspectCommand  `cmd:"" help:"Say what would happen to one task directory, and why. Never removes anything."`
+	Attempt  attemptCommand  `cmd:"" help:"Make one complete attempt from a case file: judge, and remove what may be removed."`
+	Replay   replayCommand   `cmd:"" help:"Decide again, offline, from recorded attempts."`
+	Explain  explainCommand  `cmd:"" help:"Tell a recorded attempt as a story."`
+	DB       dbCommand       `cmd:"" name:"db" help:"Make the database of a stand-alone install."`
+	Task     taskCommand     `cmd:"" help:"End tasks, and take them up again."`
+	Work     workCommand     `cmd:"" help:"The worker: run the cleanup jobs that are due."`
+	Jobs     jobsCommand     `cmd:"" help:"List cleanup jobs."`
+	Job      jobCommand      `cmd:"" help:"Look at one job, retry or cancel it."`
+	Kept     keptCommand     `cmd:"" help:"List what was kept, and why; have it judged again."`
+	StopAll  stopAllCommand  `cmd:"" help:"Stop every removal that has not begun."`
+	Profiles profilesCommand `cmd:"" help:"List the executor profiles and their switches."`
+	Profile  profileCommand  `cmd:"" help:"Turn one profile's switch on or off."`
+
 	Policy  policyCommand  `cmd:"" help:"Check an operator's policy; ask for one ruling."`
 	Version versionCommand `cmd:"" help:"Show the version and what decides."`
 }
@@ -96,6 +107,7 @@ func Run(ctx context.Context, in Invocation) (status int) {
 	parser, err := kong.New(&commands, kong.Name("reclaim"), kong.Description(description),
 		kong.Writers(t.stdout, t.stderr), kong.Exit(func(code int) { panic(exiting(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 80}),
+		kong.Vars{"db": "The database: sqlite:FILE or postgres://USER@HOST/NAME. Left out: RECLAIM_DB."},
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(t))
 	if err != nil {
 		return t.fail(err)

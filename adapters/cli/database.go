@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"; only a program links one
+
+	"github.com/kandev/reclaim/adapters/sqlstore"
+	"github.com/kandev/reclaim/ports"
 )
 
 // access says what a command does with a database.
@@ -27,7 +32,7 @@ const (
 // database is an open database of a stand-alone install, or of a host.
 type database struct {
 	*sql.DB
-	dialect string // sqlite or postgres
+	dialect sqlstore.Dialect
 	name    string // for people: without a password
 }
 
@@ -47,7 +52,7 @@ func openDatabase(ctx context.Context, dsn string, a access) (database, error) {
 }
 
 func openSQLite(ctx context.Context, path string, a access) (database, error) {
-	db := database{dialect: "sqlite", name: "sqlite:" + path}
+	db := database{dialect: sqlstore.SQLite, name: "sqlite:" + path}
 	if path == "" {
 		return db, usage("sqlite: needs a file: sqlite:FILE")
 	}
@@ -70,7 +75,8 @@ func openSQLite(ctx context.Context, path string, a access) (database, error) {
 	}
 	options := url.Values{"_time_format": {"sqlite"}, "_pragma": {"busy_timeout(10000)", "foreign_keys(1)"}, "mode": {"ro"}}
 	if a != reads {
-		options["_pragma"] = append(options["_pragma"], "journal_mode(WAL)", "synchronous(FULL)")
+		// The journal's mode stays in the file and is set when the file is ours.
+		options["_pragma"] = append(options["_pragma"], "synchronous(FULL)")
 		options["_txlock"] = []string{"immediate"}
 		options["mode"] = []string{map[access]string{writes: "rw", creates: "rwc"}[a]}
 	}
@@ -82,7 +88,7 @@ func openSQLite(ctx context.Context, path string, a access) (database, error) {
 }
 
 func openPostgres(ctx context.Context, dsn string, a access) (database, error) {
-	db := database{dialect: "postgres", name: masked(dsn)}
+	db := database{dialect: sqlstore.PostgreSQL, name: masked(dsn)}
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return db, usage("%s is no PostgreSQL address", db.name) // pgx's error may show the password
@@ -101,7 +107,7 @@ func openPostgres(ctx context.Context, dsn string, a access) (database, error) {
 // reached connects once and closes the database again where that fails.
 func (db database) reached(ctx context.Context) error {
 	err := db.PingContext(ctx)
-	if err == nil && db.dialect == "sqlite" {
+	if err == nil && db.dialect == sqlstore.SQLite {
 		var n int
 		err = db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&n) // a file that is no database shows here
 	}
@@ -123,4 +129,85 @@ func masked(dsn string) string {
 	}
 	_, after, _ := strings.Cut(dsn, "@")
 	return "postgres://...@" + after
+}
+
+// desk opens the database to look at it; it may be a host's.
+func (t *terminal) desk(ctx context.Context, dsn string) (ports.Desk, func(), error) {
+	db, err := openDatabase(ctx, t.dsn(dsn), reads)
+	if err != nil {
+		return nil, nil, err
+	}
+	desk, err := sqlstore.DeskOver(ctx, db.DB, db.dialect)
+	if err != nil {
+		db.Close()
+		return nil, nil, usage("%s: %s", db.name, sentence(err))
+	}
+	return desk, func() { db.Close() }, nil
+}
+
+// ours opens a stand-alone install's database to change it. Another's is looked
+// at only, and refused before anything in it could change.
+func (t *terminal) ours(ctx context.Context, dsn string) (*sqlstore.Store, func(), error) {
+	dsn = t.dsn(dsn)
+	looked, err := openDatabase(ctx, dsn, reads)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = sqlstore.Open(ctx, looked.DB, looked.dialect)
+	looked.Close()
+	if err != nil {
+		return nil, nil, usage("%s: %s", looked.name, sentence(err))
+	}
+	db, err := openDatabase(ctx, dsn, writes)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := sqlstore.Open(ctx, db.DB, db.dialect)
+	if err != nil {
+		db.Close()
+		return nil, nil, usage("%s: %s", db.name, sentence(err))
+	}
+	return store, func() { db.Close() }, nil
+}
+
+func (t *terminal) dsn(flag string) string { return cmp.Or(flag, t.env["RECLAIM_DB"]) }
+
+type dbCommand struct {
+	Init dbInitCommand `cmd:"" help:"Make the database of a stand-alone install."`
+}
+
+type dbInitCommand struct {
+	DB   string `name:"db" placeholder:"DSN" help:"${db}"`
+	JSON bool   `help:"Print one JSON document."`
+}
+
+func (dbInitCommand) Help() string {
+	return `Makes the tables and marks the database as ours. One that holds other tables is
+refused and stays as it is; one that is ours already is left alone.
+
+Examples:
+
+  reclaim db init --db sqlite:reclaim.db
+  reclaim db init --db postgres://reclaim@db.example.org/reclaim`
+}
+
+func (c dbInitCommand) Run(ctx context.Context, t *terminal) error {
+	db, err := openDatabase(ctx, t.dsn(c.DB), creates)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := sqlstore.Init(ctx, db.DB, db.dialect); err != nil {
+		return usage("%s: %s", db.name, sentence(err))
+	}
+	if db.dialect == sqlstore.SQLite {
+		if _, err := db.ExecContext(ctx, "PRAGMA journal_mode=WAL"); err != nil {
+			return fmt.Errorf("%s: %s", db.name, sentence(err))
+		}
+	}
+	if c.JSON {
+		return t.json(map[string]string{"db": db.name})
+	}
+	t.printf("%s  %s\n", t.paint(good, "ready"), clean(db.name))
+	return nil
 }

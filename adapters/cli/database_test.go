@@ -47,9 +47,8 @@ func TestReadingASQLiteDatabaseLeavesItAsItIs(t *testing.T) {
 	if _, err := db.Exec("CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (7)"); err != nil {
 		t.Fatal(err)
 	}
-	var mode string
-	if err := db.QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
-		t.Errorf("the journal is %q: %v", mode, err)
+	if _, err := db.Exec("PRAGMA journal_mode=WAL"); err != nil {
+		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -72,5 +71,61 @@ func TestReadingASQLiteDatabaseLeavesItAsItIs(t *testing.T) {
 	looked.Close()
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
 		t.Errorf("the file has changed: %v", err)
+	}
+}
+
+func TestAHostsDatabaseIsReadAndNeverWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "host.db")
+	dsn := "sqlite:" + path
+	db, err := openDatabase(t.Context(), dsn, creates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The tables of a host that the commands read, and nothing of ours.
+	for _, ddl := range []string{
+		"CREATE TABLE tasks (id TEXT, title TEXT, archived_at TIMESTAMP, more TEXT)",
+		"CREATE TABLE executors (id TEXT, name TEXT, type TEXT, config TEXT, deleted_at TIMESTAMP)",
+		"CREATE TABLE executor_profiles (id TEXT, executor_id TEXT, name TEXT, config TEXT)",
+		"INSERT INTO executors VALUES ('e', 'build hosts', 'ssh', '{\"ssh_host\":\"build1\"}', NULL)",
+		"INSERT INTO executor_profiles VALUES ('p', 'e', 'default', '{\"ssh_reclaim_task_dir\":\" true\"}')",
+		`CREATE TABLE task_resource_cleanup_jobs (id TEXT, operation_id TEXT, task_id TEXT, "trigger" TEXT, state TEXT, resource_snapshot TEXT,
+			attempts INTEGER, next_attempt_at TIMESTAMP, last_error TEXT, created_at TIMESTAMP, updated_at TIMESTAMP, completed_at TIMESTAMP)`,
+		`INSERT INTO task_resource_cleanup_jobs VALUES ('job-1', 'archive:t-1:x', 't-1', 'archive', 'succeeded',
+			'{"ssh_task_dirs":[{"host":"build1","workdir_root":"","task_dir":"/home/dev/.kandev/tasks/a","enabled":true,"outcome":"skipped","skip_reason":"dirty_worktree","detail":"one file"}]}',
+			1, NULL, '', '2026-11-30 02:15:56+00:00', '2026-11-30 02:15:56+00:00', '2026-11-30 02:15:56+00:00')`,
+	} {
+		if _, err := db.Exec(ddl); err != nil {
+			t.Fatalf("%v: %s", err, ddl)
+		}
+	}
+	db.Close()
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reads := range [][]string{{"jobs"}, {"job", "show", "job-1"}, {"kept"}, {"profiles"}} {
+		got := call(t, append(reads, "--db", dsn)...)
+		if got.status != exitDone || got.stderr != "" {
+			t.Errorf("%v: %+v", reads, got)
+		}
+	}
+	if got := call(t, "kept", "--db", dsn); !strings.Contains(got.stdout, "kept: dirty_worktree  /home/dev/.kandev/tasks/a on build1") {
+		t.Errorf("kept: %s", got.stdout)
+	}
+	if got := call(t, "profiles", "--db", dsn, "--json"); !strings.Contains(got.stdout, `"reclaim": false`) || !strings.Contains(got.stdout, `"tree": "~/.kandev/tasks/"`) {
+		t.Errorf("profiles: %s", got.stdout)
+	}
+	for _, writes := range [][]string{{"db", "init"}, {"work", "--once"}, {"work", "--once", "--observe"}, {"task", "archive", "t-1"}, {"task", "delete", "t-1"}, {"task", "unarchive", "t-1"},
+		{"profile", "set", "p", "--reclaim", "on"}, {"job", "retry", "job-1"}, {"job", "cancel", "job-1"}, {"kept", "retry", "job-1"}, {"stop-all", "on"}} {
+		got := call(t, append(writes, "--db", dsn)...)
+		if got.status != exitUsage || got.stdout != "" || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("%v: %+v; want exit 2 and one sentence", writes, got)
+		}
+	}
+	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+		t.Errorf("the host's database has changed: %v", err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("beside it lies more: %v %v", entries, err)
 	}
 }

@@ -70,7 +70,7 @@ func (c explainCommand) Run(t *terminal) error {
 }
 
 func tell(r core.Record) story {
-	s := story{Target: r.Snapshot.Target, Result: r.Result, Story: []chapter{}, Replay: differs(r, core.Conclude(r.Snapshot, r.Transcript))}
+	s := story{Target: r.Snapshot.Target, Result: r.Result, Story: []chapter{}, Replay: differs(r, replayOf(r))}
 	if s.Result.Cure == nil {
 		s.Result.Cure = []core.Remedy{}
 	}

@@ -3,7 +3,10 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/json"
+	"encoding/pem"
 	"io"
 	"os"
 	"os/exec"
@@ -15,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/kandev/reclaim/core"
 )
@@ -192,4 +196,17 @@ func (m machine) gone(t *testing.T) {
 	if got := strings.Join(names, " "); got != "sibling" {
 		t.Errorf("below tasks stand %q, want only the sibling", got)
 	}
+}
+
+// writeIdentity makes a private key that logs in nowhere.
+func writeIdentity(path string) error {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	block, err := ssh.MarshalPrivateKey(key, "test")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, pem.EncodeToMemory(block), 0o600)
 }

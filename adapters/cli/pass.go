@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/kandev/reclaim/adapters/job"
@@ -124,4 +127,23 @@ func encodeRecord(r core.Record) ([]byte, error) {
 		return nil, err
 	}
 	return append(raw, '\n'), nil
+}
+
+// saveRecord writes a record into a folder and returns the file's name.
+func saveRecord(folder, id string, r core.Record) (string, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, fileName(id)+".json")
+	return path, keep(path, r)
+}
+
+// fileName is an id without what could lead out of a folder.
+func fileName(id string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, id)
 }

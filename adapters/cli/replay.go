@@ -51,8 +51,7 @@ func (c replayCommand) Run(ctx context.Context, t *terminal) error {
 		if err != nil {
 			r.Detail, r.unread = err.Error(), true
 		} else {
-			again := core.Conclude(record.Snapshot, record.Transcript)
-			again.Record, again.RoundTrips, again.DurationMS = record.Result.Record, record.Result.RoundTrips, record.Result.DurationMS
+			again := replayOf(record)
 			r.Recorded, r.Replayed = &record.Result, &again
 			r.Detail = differs(record, again)
 			r.Same = r.Detail == ""
@@ -84,6 +83,14 @@ func (c replayCommand) Run(ctx context.Context, t *terminal) error {
 		return exit{status: status}
 	}
 	return nil
+}
+
+// replayOf is what a record comes to, decided again. What was measured and not
+// decided is the record's.
+func replayOf(record core.Record) core.Result {
+	again := core.Conclude(record.Snapshot, record.Transcript)
+	again.Record, again.RoundTrips, again.DurationMS = record.Result.Record, record.Result.RoundTrips, record.Result.DurationMS
+	return again
 }
 
 func (t *terminal) replayed(r replayed) {

@@ -1,10 +1,15 @@
 package cli
 
 import (
+	"context"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/kandev/reclaim/core"
 )
 
 // Every session in testdata is one a person can type.
@@ -21,7 +26,49 @@ func TestSessions(t *testing.T) {
 			}
 			return os.MkdirAll(env.WorkDir+"/home/.kandev/tasks", 0o755)
 		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"seed":  seed,
+			"jobof": jobOf,
+		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	})
+}
+
+// seed writes into the session's database what a backend has of tasks that ran
+// on a host where nobody listens.
+func seed(ts *testscript.TestScript, neg bool, tasks []string) {
+	ctx := context.Background()
+	db := sessionDatabase(ts)
+	defer db.Close()
+	var d demo
+	ts.Check(d.profiles(ctx, db.DB))
+	for _, task := range tasks {
+		ts.Check(d.launch(ctx, db.DB, situation{name: task, there: task}, core.Target{Host: "127.0.0.1", Port: 1, User: "dev", Fingerprint: "SHA256:" + strings.Repeat("A", 43),
+			IdentitySource: "file", IdentityFile: identityFile(ts), WorkdirRoot: "/srv/kandev", TaskDir: "/srv/kandev/tasks/" + task, Enabled: true}))
+	}
+}
+
+func sessionDatabase(ts *testscript.TestScript) database {
+	_, path, _ := strings.Cut(ts.Getenv("RECLAIM_DB"), ":")
+	db, err := openDatabase(context.Background(), "sqlite:"+ts.MkAbs(path), writes)
+	ts.Check(err)
+	return db
+}
+
+// jobOf sets JOB to the newest job of a task.
+func jobOf(ts *testscript.TestScript, neg bool, args []string) {
+	db := sessionDatabase(ts)
+	defer db.Close()
+	var id string
+	ts.Check(db.QueryRow("SELECT id FROM task_resource_cleanup_jobs WHERE task_id = ? ORDER BY created_at DESC", args[0]).Scan(&id))
+	ts.Setenv("JOB", id)
+}
+
+func identityFile(ts *testscript.TestScript) string {
+	path := filepath.Join(ts.Getenv("WORK"), "id")
+	if _, err := os.Stat(path); err != nil {
+		ts.Check(writeIdentity(path))
+	}
+	return path
 }

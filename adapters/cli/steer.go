@@ -1,0 +1,602 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kandev/reclaim/core"
+	"github.com/kandev/reclaim/ports"
+)
+
+// jobView is a job as jobs and job show tell it.
+type jobView struct {
+	ID        string       `json:"id"`
+	TaskID    string       `json:"task_id"`
+	Trigger   core.Trigger `json:"trigger"`
+	State     ports.State  `json:"state"`
+	Attempts  int          `json:"attempts"`
+	Next      string       `json:"next_attempt_at"` // RFC 3339; empty unless it waits
+	LastError string       `json:"last_error"`
+	Created   string       `json:"created_at"`
+	Completed string       `json:"completed_at"`
+	Targets   []targetView `json:"targets"`
+}
+
+// targetView is what a job's snapshot tells of one directory.
+type targetView struct {
+	Target  core.Target   `json:"target"`
+	Outcome string        `json:"outcome"`
+	Reason  core.Reason   `json:"reason"`
+	Cause   core.Cause    `json:"cause"`
+	Fault   core.Fault    `json:"fault"`
+	Detail  string        `json:"detail"`
+	Cure    []core.Remedy `json:"cure"`
+	Begun   int           `json:"begun"`
+}
+
+func viewJob(j ports.Job) jobView {
+	v := jobView{ID: j.ID, TaskID: j.TaskID, Trigger: j.Trigger, State: j.State, Attempts: j.Attempts, LastError: j.LastError,
+		Created: stamp(j.CreatedAt), Completed: stamp(j.CompletedAt), Targets: []targetView{}}
+	if j.State == ports.RetryWait {
+		v.Next = stamp(j.NextAttemptAt)
+	}
+	snapshot, err := core.ParseJobSnapshot(j.Snapshot)
+	if err != nil {
+		return v
+	}
+	for _, t := range snapshot.Targets() {
+		view := targetView{Target: t.Target, Outcome: t.Outcome, Reason: t.Reason, Cause: t.Cause, Fault: t.Fault, Detail: t.Detail, Cure: t.Cure, Begun: t.Begun}
+		if view.Cure == nil {
+			view.Cure = []core.Remedy{}
+		}
+		if t.Invalid != "" && view.Detail == "" {
+			view.Detail = t.Invalid
+		}
+		v.Targets = append(v.Targets, view)
+	}
+	return v
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// ago is how long something is past or to come, for people.
+func ago(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	d, form := now.Sub(t), "%s ago"
+	if d < 0 {
+		d, form = -d, "in %s"
+	}
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf(form, fmt.Sprintf("%d s", d/time.Second))
+	case d < time.Hour:
+		return fmt.Sprintf(form, fmt.Sprintf("%d min", d/time.Minute))
+	case d < 48*time.Hour:
+		return fmt.Sprintf(form, fmt.Sprintf("%d h", d/time.Hour))
+	}
+	return fmt.Sprintf(form, fmt.Sprintf("%d days", d/(24*time.Hour)))
+}
+
+func stateStyle(state string) style {
+	switch state {
+	case string(ports.Succeeded):
+		return good
+	case string(ports.JobFailed):
+		return bad
+	case string(ports.RetryWait), string(ports.Cancelled):
+		return kept
+	}
+	return ""
+}
+
+// jobTable lists jobs, one line each.
+func (t *terminal) jobTable(jobs []ports.Job, now time.Time) {
+	var rows [][]string
+	for _, j := range jobs {
+		v := viewJob(j)
+		came := []string{}
+		for _, target := range v.Targets {
+			switch target.Outcome {
+			case core.OutcomeSkipped:
+				came = append(came, "kept: "+string(target.Reason))
+			case core.OutcomeFailed:
+				came = append(came, "failed: "+string(target.Fault))
+			case "":
+			default:
+				came = append(came, target.Outcome)
+			}
+		}
+		next := ""
+		if j.State == ports.RetryWait {
+			next = ago(j.NextAttemptAt, now)
+		}
+		rows = append(rows, []string{brief(j.ID), j.TaskID, string(j.State), fmt.Sprint(j.Attempts), next, strings.Join(came, ", ")})
+	}
+	t.table([]string{"job", "task", "state", "tries", "next", "came to"}, rows, 1, func(column int, cell string) style {
+		if column == 2 {
+			return stateStyle(cell)
+		}
+		return ""
+	})
+}
+
+// jobStory tells one job whole.
+func (t *terminal) jobStory(j ports.Job, now time.Time) {
+	v := viewJob(j)
+	t.printf("%s  job %s, task %s (%s)\n", t.paint(stateStyle(string(v.State)), string(v.State)), clean(v.ID), clean(v.TaskID), clean(string(v.Trigger)))
+	line := fmt.Sprintf("made %s, attempted %d times", ago(j.CreatedAt, now), v.Attempts)
+	if v.Next != "" {
+		line += ", next " + ago(j.NextAttemptAt, now)
+	}
+	if v.Completed != "" {
+		line += ", ended " + ago(j.CompletedAt, now)
+	}
+	t.paragraph("  ", line)
+	if v.LastError != "" {
+		t.paragraph("  ", "last error: "+v.LastError)
+	}
+	for _, target := range v.Targets {
+		r := core.Result{Outcome: target.Outcome, Reason: target.Reason, Cause: target.Cause, Fault: target.Fault}
+		if r.Outcome == "" {
+			r.Outcome = "not judged yet"
+		}
+		t.printf("\n%s  %s\n", t.paint(outcomeStyle(target.Outcome), headline(r)), clean(place(target.Target)))
+		t.paragraph("  ", target.Detail)
+		t.cures(target.Cure)
+	}
+}
+
+// brief is as much of a job's id as people need: commands take the beginning of
+// an id for the whole where only one job's begins so.
+func brief(id string) string {
+	if len(id) == 36 && strings.Count(id, "-") == 4 {
+		return id[:8]
+	}
+	return id
+}
+
+// whole is the id that begins with what was typed.
+func whole(ctx context.Context, desk ports.Desk, typed string) (string, error) {
+	_, err := desk.Job(ctx, typed)
+	if !errors.Is(err, ports.ErrNotFound) || len(typed) < 4 {
+		return typed, at("job "+typed, err)
+	}
+	jobs, err := desk.Jobs(ctx, "", 1<<30)
+	if err != nil {
+		return "", at("the jobs", err)
+	}
+	var found []string
+	for _, j := range jobs {
+		if strings.HasPrefix(j.ID, typed) {
+			found = append(found, j.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", at("job "+typed, ports.ErrNotFound)
+	case 1:
+		return found[0], nil
+	}
+	return "", usage("job %s: the ids of %d jobs begin so; write more of it", typed, len(found))
+}
+
+// at turns an error of storage about one row into the sentence and status of a
+// command.
+func at(what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ports.ErrNotFound):
+		return usage("%s: there is none", what)
+	}
+	return fmt.Errorf("%s: %s", what, sentence(err))
+}
+
+type jobsCommand struct {
+	DB    string `name:"db" placeholder:"DSN" help:"${db}"`
+	State string `enum:",prepared,pending,running,retry_wait,succeeded,failed,cancelled" default:"" placeholder:"STATE" help:"Only jobs in this state."`
+	Limit int    `default:"100" help:"At most so many, newest first."`
+	JSON  bool   `help:"Print one JSON document."`
+}
+
+func (jobsCommand) Help() string {
+	return `Examples:
+
+  reclaim jobs --db sqlite:reclaim.db
+  reclaim jobs --state retry_wait --json`
+}
+
+func (c jobsCommand) Run(ctx context.Context, t *terminal) error {
+	desk, done, err := t.desk(ctx, c.DB)
+	if err != nil {
+		return err
+	}
+	defer done()
+	jobs, err := desk.Jobs(ctx, ports.State(c.State), c.Limit)
+	if err != nil {
+		return at("the jobs", err)
+	}
+	if c.JSON {
+		views := []jobView{}
+		for _, j := range jobs {
+			views = append(views, viewJob(j))
+		}
+		return t.json(map[string]any{"jobs": views})
+	}
+	if len(jobs) == 0 {
+		t.printf("no jobs\n")
+		return nil
+	}
+	t.jobTable(jobs, time.Now())
+	return nil
+}
+
+type jobCommand struct {
+	Show   jobShowCommand   `cmd:"" help:"Tell one job whole: its directories, what became of them, its records."`
+	Retry  jobRetryCommand  `cmd:"" help:"Make a waiting job due now, or a failed one into a new job."`
+	Cancel jobCancelCommand `cmd:"" help:"End a job that waits."`
+}
+
+type jobShowCommand struct {
+	ID   string `arg:"" help:"The job's id, or its beginning."`
+	DB   string `name:"db" placeholder:"DSN" help:"${db}"`
+	Save string `placeholder:"DIR" type:"path" help:"Write the job's records into DIR, for replay and explain."`
+	JSON bool   `help:"Print one JSON document."`
+}
+
+func (jobShowCommand) Help() string {
+	return `Examples:
+
+  reclaim job show ID
+  reclaim job show ID --save records && reclaim explain records/*.json`
+}
+
+func (c jobShowCommand) Run(ctx context.Context, t *terminal) error {
+	desk, done, err := t.desk(ctx, c.DB)
+	if err != nil {
+		return err
+	}
+	defer done()
+	id, err := whole(ctx, desk, c.ID)
+	if err != nil {
+		return err
+	}
+	j, err := desk.Job(ctx, id)
+	if err != nil {
+		return at("job "+id, err)
+	}
+	records, err := desk.RecordsOf(ctx, j.ID)
+	if err != nil {
+		return at("the records of job "+j.ID, err)
+	}
+	type filed struct {
+		ID      string      `json:"id"`
+		At      string      `json:"at"`
+		File    string      `json:"file"`
+		Attempt int         `json:"attempt"`
+		Result  core.Result `json:"result"`
+	}
+	all := []filed{}
+	for _, r := range records {
+		f := filed{ID: r.ID, At: stamp(r.At), Attempt: r.Record.Snapshot.Attempt, Result: r.Record.Result}
+		if c.Save != "" {
+			if f.File, err = saveRecord(c.Save, r.ID, r.Record); err != nil {
+				return err
+			}
+		}
+		all = append(all, f)
+	}
+	if c.JSON {
+		return t.json(struct {
+			jobView
+			Records []filed `json:"records"`
+		}{viewJob(j), all})
+	}
+	t.jobStory(j, time.Now())
+	if len(all) > 0 {
+		t.printf("\n")
+		var rows [][]string
+		for _, f := range all {
+			rows = append(rows, []string{fmt.Sprint(f.Attempt), headline(f.Result), f.Result.Target.TaskDir, cmp.Or(f.File, f.ID)})
+		}
+		t.table([]string{"attempt", "came to", "directory", "record"}, rows, 2, nil)
+	}
+	return nil
+}
+
+type jobRetryCommand struct {
+	ID   string `arg:"" help:"The job's id, or its beginning."`
+	DB   string `name:"db" placeholder:"DSN" help:"${db}"`
+	JSON bool   `help:"Print one JSON document."`
+}
+
+func (c jobRetryCommand) Run(ctx context.Context, t *terminal) error {
+	return t.changed(ctx, c.DB, c.JSON, c.ID, "due now", func(desk ports.Desk, id string) (string, error) { return desk.Retry(ctx, id) })
+}
+
+type jobCancelCommand struct {
+	ID   string `arg:"" help:"The job's id, or its beginning."`
+	DB   string `name:"db" placeholder:"DSN" help:"${db}"`
+	JSON bool   `help:"Print one JSON document."`
+}
+
+func (c jobCancelCommand) Run(ctx context.Context, t *terminal) error {
+	return t.changed(ctx, c.DB, c.JSON, c.ID, "cancelled", func(desk ports.Desk, id string) (string, error) { return id, desk.Cancel(ctx, id) })
+}
+
+// changed makes one change to a job of ours and tells which job it is now.
+func (t *terminal) changed(ctx context.Context, dsn string, asJSON bool, typed, word string, change func(desk ports.Desk, id string) (string, error)) error {
+	store, done, err := t.ours(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer done()
+	job, err := whole(ctx, store.Desk(), typed)
+	if err != nil {
+		return err
+	}
+	id, err := change(store.Desk(), job)
+	if err != nil {
+		return at("job "+job, err)
+	}
+	if asJSON {
+		return t.json(map[string]string{"job": id})
+	}
+	t.printf("%s  job %s\n", t.paint(good, word), clean(id))
+	return nil
+}
+
+type keptCommand struct {
+	List  keptListCommand  `cmd:"" default:"withargs" help:"List the directories that were kept (the default)."`
+	Retry keptRetryCommand `cmd:"" help:"Have a kept directory judged again, as a new job."`
+}
+
+type keptListCommand struct {
+	DB   string `name:"db" placeholder:"DSN" help:"${db}"`
+	JSON bool   `help:"Print one JSON document."`
+}
+
+func (keptListCommand) Help() string {
+	return `Largest first, each with its reason, its age and what a person can do.
+
+Examples:
+
+  reclaim kept
+  reclaim kept --json
+  reclaim kept retry JOB`
+}
+
+// keptView is one preserved directory.
+type keptView struct {
+	core.Result
+	Title   string `json:"title"`
+	At      string `json:"at"`
+	Judging string `json:"judging"` // the job that judges it again
+	Begun   bool   `json:"begun"`   // a removal began and was not seen to end
+}
+
+func (c keptListCommand) Run(ctx context.Context, t *terminal) error {
+	desk, done, err := t.desk(ctx, c.DB)
+	if err != nil {
+		return err
+	}
+	defer done()
+	all, err := desk.Kept(ctx)
+	if err != nil {
+		return at("the kept directories", err)
+	}
+	slices.SortStableFunc(all, func(a, b ports.Kept) int { return cmp.Compare(b.Result.Bytes, a.Result.Bytes) })
+	if c.JSON {
+		views := []keptView{}
+		for _, k := range all {
+			views = append(views, keptView{Result: k.Result, Title: k.TaskTitle, At: stamp(k.At), Judging: k.Judging, Begun: k.Begun})
+		}
+		return t.json(map[string]any{"kept": views})
+	}
+	if len(all) == 0 {
+		t.printf("nothing was kept\n")
+		return nil
+	}
+	for i, k := range all {
+		if i > 0 {
+			t.printf("\n")
+		}
+		t.kept(k, time.Now())
+	}
+	return nil
+}
+
+func (t *terminal) kept(k ports.Kept, now time.Time) {
+	t.printf("%s  %s\n", t.paint(outcomeStyle(k.Result.Outcome), headline(k.Result)), clean(place(k.Result.Target)))
+	size := ""
+	if k.Result.Bytes > 0 {
+		size = bytesOf(k.Result.Bytes) + ", "
+	}
+	line := fmt.Sprintf("%sjudged %s, task %s", size, ago(k.At, now), k.Result.TaskID)
+	if k.TaskTitle != "" {
+		line += " (" + k.TaskTitle + ")"
+	}
+	t.paragraph("  ", line+", job "+brief(k.Result.JobID))
+	if k.Begun {
+		t.paragraph("  ", "A removal of it began and was not seen to end; the next attempt puts that right first.")
+	}
+	t.paragraph("  ", k.Result.Detail)
+	for _, cure := range k.Result.Cure {
+		t.paragraph("  - ", cure.What)
+		if cure.Run != "" {
+			t.printf("      %s\n", t.paint(strong, clean(cure.Run)))
+		}
+	}
+	if k.Judging != "" && k.Judging != k.Result.JobID {
+		t.paragraph("  ", "It is judged again by job "+brief(k.Judging)+".")
+	}
+}
+
+type keptRetryCommand struct {
+	Job  string `arg:"" name:"JOB" help:"The job that kept it, as kept tells it."`
+	DB   string `name:"db" placeholder:"DSN" help:"${db}"`
+	JSON bool   `help:"Print one JSON document."`
+}
+
+func (c keptRetryCommand) Run(ctx context.Context, t *terminal) error {
+	return t.changed(ctx, c.DB, c.JSON, c.Job, "judged again by", func(desk ports.Desk, id string) (string, error) { return desk.JudgeAgain(ctx, id) })
+}
+
+type stopAllCommand struct {
+	Switch string `arg:"" enum:"on,off,show" default:"show" help:"on: no removal begins any more. off: they may again. show: which of the two."`
+	DB     string `name:"db" placeholder:"DSN" help:"${db}"`
+	JSON   bool   `help:"Print one JSON document."`
+}
+
+func (stopAllCommand) Help() string {
+	return `Every attempt reads the switch before it begins a removal; one that has begun is
+not touched.
+
+Examples:
+
+  reclaim stop-all on
+  reclaim stop-all off`
+}
+
+func (c stopAllCommand) Run(ctx context.Context, t *terminal) error {
+	store, done, err := t.ours(ctx, c.DB)
+	if err != nil {
+		return err
+	}
+	defer done()
+	desk := store.Desk()
+	if c.Switch != "show" {
+		if err := desk.SetStopped(ctx, c.Switch == "on"); err != nil {
+			return at("the switch", err)
+		}
+	}
+	stopped, err := desk.Stopped(ctx)
+	if err != nil {
+		return at("the switch", err)
+	}
+	if c.JSON {
+		return t.json(map[string]bool{"stop_all": stopped})
+	}
+	if stopped {
+		t.printf("%s  no removal begins\n", t.paint(bad, "stop-all is on"))
+	} else {
+		t.printf("%s  removals may begin\n", t.paint(good, "stop-all is off"))
+	}
+	return nil
+}
+
+type profilesCommand struct {
+	DB   string `name:"db" placeholder:"DSN" help:"${db}"`
+	JSON bool   `help:"Print one JSON document."`
+}
+
+// profileView is one executor profile and what its switch reaches.
+type profileView struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Host    string `json:"host"`
+	Tree    string `json:"tree"`
+	Reclaim bool   `json:"reclaim"`
+	Stored  string `json:"stored"` // as stored; only the exact word true is on
+}
+
+func viewProfile(p ports.Profile) profileView {
+	root := strings.TrimRight(cmp.Or(strings.TrimSpace(p.Root), "~/.kandev"), "/")
+	return profileView{ID: p.ID, Name: p.Name, Host: cmp.Or(p.Host, p.Alias, p.Executor), Tree: root + "/tasks/", Reclaim: p.Reclaim == "true", Stored: p.Reclaim}
+}
+
+func (c profilesCommand) Run(ctx context.Context, t *terminal) error {
+	desk, done, err := t.desk(ctx, c.DB)
+	if err != nil {
+		return err
+	}
+	defer done()
+	all, err := desk.Profiles(ctx)
+	if err != nil {
+		return at("the profiles", err)
+	}
+	views := []profileView{}
+	for _, p := range all {
+		views = append(views, viewProfile(p))
+	}
+	if c.JSON {
+		return t.json(map[string]any{"profiles": views})
+	}
+	if len(views) == 0 {
+		t.printf("no SSH profiles\n")
+		return nil
+	}
+	var rows [][]string
+	for _, v := range views {
+		rows = append(rows, []string{v.ID, v.Name, onOff(v.Reclaim), v.Host, v.Tree})
+	}
+	t.table([]string{"profile", "name", "reclaim", "host", "tree"}, rows, 4, func(column int, cell string) style {
+		if column == 2 && cell == "on" {
+			return kept
+		}
+		return ""
+	})
+	return nil
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+type profileCommand struct {
+	Set profileSetCommand `cmd:"" help:"Turn the switch of one executor profile on or off."`
+}
+
+type profileSetCommand struct {
+	ID      string `arg:"" help:"The profile's id."`
+	Reclaim string `required:"" enum:"on,off" placeholder:"on|off" help:"on: directories of tasks launched from now on with this profile are removed for good when the task is archived or deleted, if nothing in them would be lost."`
+	DB      string `name:"db" placeholder:"DSN" help:"${db}"`
+	JSON    bool   `help:"Print one JSON document."`
+}
+
+func (c profileSetCommand) Run(ctx context.Context, t *terminal) error {
+	store, done, err := t.ours(ctx, c.DB)
+	if err != nil {
+		return err
+	}
+	defer done()
+	desk := store.Desk()
+	if err := desk.SetReclaim(ctx, c.ID, c.Reclaim == "on"); err != nil {
+		return at("profile "+c.ID, err)
+	}
+	all, err := desk.Profiles(ctx)
+	if err != nil {
+		return at("the profiles", err)
+	}
+	for _, p := range all {
+		if p.ID != c.ID {
+			continue
+		}
+		v := viewProfile(p)
+		if c.JSON {
+			return t.json(v)
+		}
+		if v.Reclaim {
+			t.printf("%s for profile %s (%s)\n", t.paint(kept, "on"), clean(v.ID), clean(v.Name))
+			t.paragraph("  ", fmt.Sprintf("A task launched with it from now on leaves a directory below %s on %s that is removed for good when the task is archived or deleted, if nothing in it would be lost. Un-archiving makes the checkout again. Existing directories are not touched.", v.Tree, v.Host))
+		} else {
+			t.printf("%s for profile %s (%s)\n  every directory stays\n", t.paint(good, "off"), clean(v.ID), clean(v.Name))
+		}
+	}
+	return nil
+}

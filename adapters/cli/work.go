@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/kandev/reclaim/adapters/job"
+	"github.com/kandev/reclaim/adapters/sqlstore"
+	"github.com/kandev/reclaim/adapters/worker"
+	"github.com/kandev/reclaim/core"
+	"github.com/kandev/reclaim/ports"
+)
+
+type workCommand struct {
+	DB      string   `name:"db" placeholder:"DSN" help:"${db}"`
+	Once    bool     `help:"Run everything due, then end."`
+	Observe bool     `help:"Judge everything and begin nothing: no job is taken, no directory touched."`
+	PerHost int      `default:"4" help:"Jobs at once on one host."`
+	Policy  []string `placeholder:"FILE" sep:"none" help:"An operator's policy to ask as well; may be given more than once."`
+	JSON    bool     `help:"Print one JSON document; needs --once."`
+}
+
+func (workCommand) Help() string {
+	return `Without --once it works until it is interrupted; a removal in flight is then left
+to its host, and its job is taken up again later. The log goes to standard error.
+
+Examples:
+
+  reclaim work
+  reclaim work --once --json
+  reclaim work --once --observe`
+}
+
+func (c workCommand) Run(ctx context.Context, t *terminal) error {
+	if c.JSON && !c.Once {
+		return usage("--json prints one document at the end, so it needs --once")
+	}
+	if c.PerHost < 1 {
+		return usage("--per-host is %d; it must be at least 1", c.PerHost)
+	}
+	rules, err := rulesFrom(c.Policy)
+	if err != nil {
+		return err
+	}
+	store, done, err := t.ours(ctx, c.DB)
+	if err != nil {
+		return err
+	}
+	defer done()
+	w := newWorker(store, dialerFor(t, false), rules, slog.New(slog.NewTextHandler(t.stderr, nil)), c.PerHost, c.Observe)
+	if !c.Observe {
+		if _, err := store.Reconcile(ctx, time.Now()); err != nil {
+			return at("the prepared jobs", err)
+		}
+	}
+	if !c.Once {
+		return at("the worker", w.Run(ctx))
+	}
+	ended, err := w.Once(ctx)
+	if c.JSON {
+		if printed := t.json(map[string]any{"jobs": ended}); err == nil {
+			err = printed
+		}
+	} else {
+		t.ended(ended)
+	}
+	return at("the worker", err)
+}
+
+// newWorker puts the stand-alone backend together.
+func newWorker(store *sqlstore.Store, dialer ports.Dialer, rules ports.Policy, log *slog.Logger, perHost int, observe bool) *worker.Worker {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "somewhere"
+	}
+	return &worker.Worker{
+		Name: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:8])),
+		Jobs: store, Tasks: store, Sessions: store, Log: log, PerHost: perHost, Observe: observe,
+		Stops: &worker.Stopping{Dialer: dialer, Sessions: store, Jobs: store, Log: log},
+		Phase: &job.Phase{Dialer: dialer, Owners: store, Policy: rules, Row: store, Records: store, Log: log, PerHost: perHost, Observe: observe},
+	}
+}
+
+func (t *terminal) ended(jobs []worker.Ended) {
+	if len(jobs) == 0 {
+		t.printf("nothing is due\n")
+		return
+	}
+	for _, j := range jobs {
+		t.printf("%s  job %s, task %s, attempt %d\n", t.paint(stateStyle(string(j.State)), string(j.State)), clean(j.ID), clean(j.TaskID), j.Attempts)
+		for _, r := range j.Results {
+			t.printf("  %s  %s\n", t.paint(outcomeStyle(r.Outcome), headline(r)), clean(place(r.Target)))
+			if r.Outcome != core.OutcomeRemoved {
+				t.paragraph("    ", r.Detail)
+			}
+		}
+	}
+}
