@@ -70,7 +70,7 @@ func newStage(t *testing.T, dialer ports.Dialer, target core.Target, dir, status
 	}
 	dials := &counting{Dialer: dialer}
 	return &stage{queue: q, dir: dir, token: ports.Token{JobID: "j", Attempt: j.Attempts, Worker: "w"}, dials: dials,
-		stop: &Stopping{Dialer: dials, Sessions: q, Jobs: q, HookLimit: 2 * time.Second}}
+		stop: &Stopping{Dialer: dials, Sessions: q, Jobs: q}}
 }
 
 func (s *stage) run(t *testing.T) (Stopped, error) {
@@ -142,6 +142,9 @@ func TestD19_ACleanupScriptThatDidNotRunToItsEndKeepsTheDirectoryAndIsRunAgainWh
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := newStage(t, localhost.Dialer{}, core.Target{Host: "h"}, dir, core.Stopped, "test -e mended || "+script)
+			if name == "it hangs" {
+				s.stop.HookLimit = 2 * time.Second
+			}
 			got, err := s.run(t)
 			if err != nil || got.Stops != job.StopsSucceeded || got.Hook != core.HookFailed || len(got.Sessions) != 1 {
 				t.Fatalf("%+v %v", got, err)
