@@ -180,7 +180,8 @@ func judgeRuling(r Ruling) Step {
 	if r.Error != "" {
 		return Done{fail(PolicyFailed, r.Error)}
 	}
-	for _, refusal := range r.Refusals {
+	if len(r.Refusals) > 0 {
+		refusal := r.Refusals[0]
 		says := fmt.Sprintf("the policy's barrier %q refuses (%s): %s", refusal.Barrier, refusal.Rule, refusal.Says)
 		switch refusal.Barrier {
 		case "optin":
