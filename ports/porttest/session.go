@@ -32,10 +32,11 @@ func Session(t *testing.T, open func(t *testing.T) SessionSubject) {
 }
 
 // patience bounds what should happen at once; prompt is how soon "promptly" is.
+var patience = 20 * time.Second
+
 const (
-	patience = 20 * time.Second
-	prompt   = time.Second
-	maxBody  = 1 << 20
+	prompt  = time.Second
+	maxBody = 1 << 20
 )
 
 var sessionClauses = []clause[SessionSubject]{
