@@ -339,7 +339,7 @@ collect() {
 		attached=${rest_attached%%"$newline"*} rest_attached=${rest_attached#*"$newline"}
 		[ -n "$attached" ] || continue
 		case $gitdirs in *"$newline$attached$newline"*) continue ;; esac
-		w='' common=$attached kind=bare
+		w='' common=$attached kind=bare linked=no
 		case $attached in */modules/*) kind=submodule ;; esac
 		add
 	done
@@ -384,9 +384,25 @@ judge() {
 	record judged "$i"
 }
 
+# tracked GITDIR: every file of this bare repository is a checkout's own content,
+# so that the checkout's status speaks for it (a fixture somebody committed).
+tracked() {
+	inside_gitdir "$1" && return 1
+	holder=''
+	rest_other=$checkouts
+	while [ -n "$rest_other" ]; do
+		other=${rest_other%%"$newline"*} rest_other=${rest_other#*"$newline"}
+		inside "$1" "$other" && [ ${#other} -gt ${#holder} ] && holder=$other
+	done
+	[ -n "$holder" ] || return 1
+	command git --no-pager -c core.fsmonitor= -C "$holder" ls-files --error-unmatch -- "${1#"$holder"/}/HEAD" >/dev/null 2>&1 </dev/null
+}
+
 # Is the repository the one that lies here, and itself?
 probe_checkout() {
-	if [ -n "$tree" ]; then
+	if [ "$W" = "$T" ] && [ -d "$T/.git" ] && [ ! -e "$D/HEAD" ] && [ ! -L "$D/HEAD" ]; then
+		said='' identity=begun
+	elif [ -n "$tree" ]; then
 		said=$(GIT_CEILING_DIRECTORIES=${W%/*} command git --no-pager -C "$W" rev-parse --is-bare-repository --is-inside-work-tree --show-toplevel --absolute-git-dir 2>&1 </dev/null)
 		rc=$?
 		case $said in
@@ -406,8 +422,9 @@ probe_checkout() {
 		[ "$rc" = 0 ] && physical "$said" && [ "$physical" = "$D" ] && identity=itself
 	fi
 	[ -d "$common/reftable" ] && identity=too_new
+	[ "$kind" = bare ] && tracked "$D" && identity=tracked
 	record checkout "$i" "$identity"
-	[ "$identity" = itself ] || { field "$(printf '%.300s' "$said")" && record sample "$i" said "$field"; }
+	case $identity in itself | begun | tracked) ;; *) field "$(printf '%.300s' "$said")" && record sample "$i" said "$field" ;; esac
 }
 
 # A linked worktree's entry in the repository that owns it.
@@ -548,7 +565,7 @@ probe_files() {
 		;;
 	esac
 	printf '%s\n' "$out"
-	probe_hidden
+	probe_hidden "$@"
 }
 
 # What carries an index flag is compared with its blob; a submodule's directory
@@ -565,10 +582,8 @@ probe_hidden() {
 			case $entry in S*) ;; *) hidden=$((hidden + 1)) && sample_of hidden "$path" ;; esac
 			continue
 		}
-		# shellcheck disable=SC2086 # a flag, a mode, an object, a stage
-		set -f && set -- $entry
-		set +f
-		bits=$2 want=$3
+		bits=${entry#? } && want=${bits#* }
+		bits=${bits%% *} want=${want%% *}
 		if [ -L "$W/$path" ] || [ "$bits" = 120000 ]; then
 			[ -L "$W/$path" ] && [ "$bits" = 120000 ] &&
 				have=$(cd "$W" && readlink -n "./$path" | command git -C / hash-object --stdin 2>/dev/null) && [ "$have" = "$want" ] && continue
@@ -584,6 +599,8 @@ probe_hidden() {
 	done
 	if [ -n "$paths" ]; then
 		have=$(cd "$W" && printf %s "$paths" | command git --git-dir="$D" hash-object --no-filters --stdin-paths 2>/dev/null)
+		[ "$have$newline" = "$wants" ] ||
+			have=$(cd "$W" && printf %s "$paths" | gs "$@" hash-object --stdin-paths 2>/dev/null)
 		[ "$have$newline" = "$wants" ] || { hidden=$((hidden + 1)) && sample_of hidden "${paths%%"$newline"*}"; }
 	fi
 	rest_path=$gitlinks$newline

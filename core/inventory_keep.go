@@ -161,6 +161,16 @@ func keepCheckout(r *reading, v cells) {
 	look := []Remedy{{What: "see what git says there", Run: r.git("status")}}
 	switch v.w(0) {
 	case "itself":
+	case "tracked":
+		r.note("%q is a bare repository whose files are tracked by the checkout around it", r.at.path)
+		if root || r.at.kind != "bare" {
+			r.odd("a tracked repository that is not bare")
+		}
+	case "begun":
+		if !root {
+			r.odd("a nested repository that is only begun")
+		}
+		r.keep(NotACheckout, NoRepository, look, "the target's repository is not complete: it was only begun, or broken off")
 	case "bare", "elsewhere":
 		what := map[string]string{"bare": "says it is bare (core.bare)", "elsewhere": "has its work tree elsewhere (core.worktree)"}[v.w(0)]
 		if root {
