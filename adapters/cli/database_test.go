@@ -109,7 +109,7 @@ func TestAHostsDatabaseIsReadAndNeverWritten(t *testing.T) {
 			t.Errorf("%v: %+v", reads, got)
 		}
 	}
-	if got := call(t, "kept", "--db", dsn); !strings.Contains(got.stdout, "kept: dirty_worktree  /home/dev/.kandev/tasks/a on build1") {
+	if got := call(t, "kept", "--db", dsn); !strings.Contains(got.stdout, "kept: dirty_worktree\n  /home/dev/.kandev/tasks/a on build1\n") {
 		t.Errorf("kept: %s", got.stdout)
 	}
 	if got := call(t, "profiles", "--db", dsn, "--json"); !strings.Contains(got.stdout, `"reclaim": false`) || !strings.Contains(got.stdout, `"tree": "~/.kandev/tasks/"`) {

@@ -38,7 +38,7 @@ Exit status 0 only if every outcome is the expected one and every record replays
 Examples:
 
   reclaim demo
-  reclaim demo --keep && reclaim explain /tmp/reclaim-demo-*/records/*.json`
+  reclaim demo --keep && reclaim explain /tmp/reclaim-demo-*/records/power-cut-2.json`
 }
 
 func (c demoCommand) Run(ctx context.Context, t *terminal) error {
@@ -85,7 +85,7 @@ func (c demoCommand) Run(ctx context.Context, t *terminal) error {
 		t.demo(shown, expected, records, same, time.Since(started))
 		if c.Keep {
 			t.printf("\nkept in %s\n  reclaim kept --db sqlite:%s\n  reclaim explain %s\n", clean(folder),
-				clean(filepath.Join(folder, "jobs.db")), clean(filepath.Join(folder, "records", "*.json")))
+				clean(filepath.Join(folder, "jobs.db")), clean(filepath.Join(folder, "records", "stashed-idea-1.json")))
 		}
 	}
 	if expected != len(shown) || same != records {

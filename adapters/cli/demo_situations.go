@@ -51,7 +51,7 @@ var situations = []situation{
 	{name: "new-machine", there: "the host shows another key", build: (*workshop).pushed, wrongPin: true,
 		want: []want{{outcome: core.OutcomeFailed, fault: core.HostKeyMismatch}}},
 	{name: "power-cut", there: "its removal is cut short", build: (*workshop).cut,
-		want: []want{{outcome: core.OutcomeFailed, fault: core.Lost}, {outcome: core.OutcomeRemoved}}},
+		want: []want{{outcome: core.OutcomeFailed, fault: core.HalfRemoved}, {outcome: core.OutcomeRemoved}}},
 }
 
 // workshop makes repositories and task directories in one folder, and touches
@@ -205,7 +205,9 @@ if [ -e %[1]s ] && [ -e "$last/power-cut" ]; then
 fi
 exec %[2]s "$@"
 `, shellWord(flag), shellWord(rm))
-	return run(file(flag, ""), func() error { return os.WriteFile(w.path("bin", "rm"), []byte(script), 0o755) })
+	// Where a login shell finds programs is what its profile says.
+	profile := "PATH=" + shellWord(w.path("bin")) + ":$PATH\nexport PATH\n"
+	return run(file(flag, ""), file(filepath.Join(w.home, ".profile"), profile), func() error { return os.WriteFile(w.path("bin", "rm"), []byte(script), 0o755) })
 }
 
 // shellWord quotes a path for the shell.

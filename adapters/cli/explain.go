@@ -268,7 +268,7 @@ func settlementSays(q core.Settle, said core.Said) []string {
 }
 
 func inventorySays(e core.Evidence) []string {
-	says := []string{fmt.Sprintf("%s in %d entries; %d of its checkouts were judged.", bytesOf(e.Bytes), e.Entries, len(e.Checkouts))}
+	says := []string{fmt.Sprintf("%s in %d entries; checkouts judged: %d.", bytesOf(e.Bytes), e.Entries, len(e.Checkouts))}
 	for _, c := range e.Checkouts {
 		line := fmt.Sprintf("%s (%s): %s", c.Path, c.Kind, c.Verdict)
 		if word := why(string(c.Reason), string(c.Cause)); word != "" {

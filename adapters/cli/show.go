@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/kandev/reclaim/core"
 )
@@ -12,7 +11,7 @@ func (t *terminal) result(r core.Result, asJSON bool) error {
 	if asJSON {
 		return t.json(r)
 	}
-	t.printf("%s  %s\n", t.paint(outcomeStyle(r.Outcome), headline(r)), clean(place(r.Target)))
+	t.headline(r)
 	t.paragraph("  ", r.Detail)
 	for _, other := range r.Others {
 		t.paragraph("  ", fmt.Sprintf("Also %s (%s): %s", other.Reason, other.Cause, other.Detail))
@@ -35,6 +34,12 @@ func (t *terminal) result(r core.Result, asJSON bool) error {
 		t.printf("\nrecord: %s\n", clean(r.Record))
 	}
 	return nil
+}
+
+// headline prints what a directory came to, and which it is, whole: a path that
+// is cut is no path.
+func (t *terminal) headline(r core.Result) {
+	t.printf("%s\n  %s\n", t.paint(outcomeStyle(r.Outcome), headline(r)), clean(place(r.Target)))
 }
 
 // headline is an outcome in one or two words.
@@ -82,8 +87,12 @@ func (t *terminal) cures(cures []core.Remedy) {
 		return
 	}
 	t.printf("\nwhat to do\n")
+	t.remedies(cures)
+}
+
+func (t *terminal) remedies(cures []core.Remedy) {
 	for _, cure := range cures {
-		t.paragraph("  ", strings.ToUpper(cure.What[:min(1, len(cure.What))])+cure.What[min(1, len(cure.What)):])
+		t.item(cure.What)
 		if cure.Run != "" {
 			t.printf("      %s\n", t.paint(strong, clean(cure.Run)))
 		}

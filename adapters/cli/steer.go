@@ -152,7 +152,9 @@ func (t *terminal) jobStory(j ports.Job, now time.Time) {
 		if r.Outcome == "" {
 			r.Outcome = "not judged yet"
 		}
-		t.printf("\n%s  %s\n", t.paint(outcomeStyle(target.Outcome), headline(r)), clean(place(target.Target)))
+		r.Target = target.Target
+		t.printf("\n")
+		t.headline(r)
 		t.paragraph("  ", target.Detail)
 		t.cures(target.Cure)
 	}
@@ -419,7 +421,7 @@ func (c keptListCommand) Run(ctx context.Context, t *terminal) error {
 }
 
 func (t *terminal) kept(k ports.Kept, now time.Time) {
-	t.printf("%s  %s\n", t.paint(outcomeStyle(k.Result.Outcome), headline(k.Result)), clean(place(k.Result.Target)))
+	t.headline(k.Result)
 	size := ""
 	if k.Result.Bytes > 0 {
 		size = bytesOf(k.Result.Bytes) + ", "
@@ -433,12 +435,7 @@ func (t *terminal) kept(k ports.Kept, now time.Time) {
 		t.paragraph("  ", "A removal of it began and was not seen to end; the next attempt puts that right first.")
 	}
 	t.paragraph("  ", k.Result.Detail)
-	for _, cure := range k.Result.Cure {
-		t.paragraph("  - ", cure.What)
-		if cure.Run != "" {
-			t.printf("      %s\n", t.paint(strong, clean(cure.Run)))
-		}
-	}
+	t.remedies(k.Result.Cure)
 	if k.Judging != "" && k.Judging != k.Result.JobID {
 		t.paragraph("  ", "It is judged again by job "+brief(k.Judging)+".")
 	}

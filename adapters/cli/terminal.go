@@ -154,6 +154,13 @@ func (t *terminal) paragraph(indent, text string) {
 	}
 }
 
+// item prints cleaned text as one of a list.
+func (t *terminal) item(text string) {
+	for i, line := range wrap(clean(text), width-4) {
+		t.printf("%s%s\n", []string{"  - ", "    "}[min(i, 1)], line)
+	}
+}
+
 // wrap breaks at spaces; a word longer than the width (a path, a command) gets
 // a line of its own, whole.
 func wrap(text string, width int) []string {

@@ -94,7 +94,7 @@ func (t *terminal) ended(jobs []worker.Ended) {
 	for _, j := range jobs {
 		t.printf("%s  job %s, task %s, attempt %d\n", t.paint(stateStyle(string(j.State)), string(j.State)), clean(j.ID), clean(j.TaskID), j.Attempts)
 		for _, r := range j.Results {
-			t.printf("  %s  %s\n", t.paint(outcomeStyle(r.Outcome), headline(r)), clean(place(r.Target)))
+			t.headline(r)
 			if r.Outcome != core.OutcomeRemoved {
 				t.paragraph("    ", r.Detail)
 			}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// typed is one command of a README session and what the README shows of its
+// output; "..." stands for anything.
+type typed struct{ command, shows string }
+
+func readmeSessions(t *testing.T) []typed {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []typed
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		for line := range strings.Lines(block[1]) {
+			if command, is := strings.CutPrefix(line, "$ "); is {
+				all = append(all, typed{command: strings.TrimSpace(command)})
+			} else if len(all) > 0 {
+				all[len(all)-1].shows += line
+			}
+		}
+	}
+	if len(all) < 5 {
+		t.Fatalf("the README shows %d commands", len(all))
+	}
+	return all
+}
+
+// shown turns what the README shows into a pattern: a line of "..." is any
+// number of lines, "..." in a line is anything.
+func shown(text string) *regexp.Regexp {
+	var b strings.Builder
+	b.WriteString(`(?s)\A`)
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if line == "..." {
+			b.WriteString(`(?:.*\n)*?`)
+			continue
+		}
+		b.WriteString(strings.ReplaceAll(regexp.QuoteMeta(line), regexp.QuoteMeta("..."), `[^\n]*`) + `\n`)
+	}
+	return regexp.MustCompile(strings.ReplaceAll(b.String(), `(?:.*\n)*?`, `(?:[^\n]*\n)*?`) + `\z`)
+}
+
+// The sessions of the README are typed one after the other into one shell, on a
+// machine whose state it describes.
+func TestTheReadmeShowsWhatHappens(t *testing.T) {
+	m := newMachine(t)
+	readmeMachine(t, m)
+	sessions := readmeSessions(t)
+	const mark = "\x1e"
+	temp := t.TempDir()
+	script := "TMPDIR=" + temp + "; export TMPDIR; cd " + filepath.Dir(m.caseFile) + "\n"
+	for _, s := range sessions {
+		script += strings.ReplaceAll(s.command, "/tmp/", temp+"/") + "\nprintf '" + mark + "'\n"
+	}
+	shell := exec.Command("/bin/sh", "-c", script)
+	shell.Env = append([]string{}, m.env...)
+	shell.Env[1] = "PATH=" + reclaimOnPath(t) + ":" + os.Getenv("PATH")
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	told := strings.Split(strings.NewReplacer(m.home, "/home/dev", temp, "/tmp").Replace(string(out)), mark)
+	if len(told) != len(sessions)+1 {
+		t.Fatalf("%d commands gave %d outputs:\n%s", len(sessions), len(told)-1, out)
+	}
+	for i, s := range sessions {
+		if !shown(s.shows).MatchString(told[i]) {
+			t.Errorf("$ %s\n%s\nthe README shows\n%s", s.command, told[i], s.shows)
+		}
+	}
+}
+
+// reclaimOnPath is a folder in which this test binary is the command.
+func reclaimOnPath(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(t.TempDir(), "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "reclaim"), []byte("#!/bin/sh\nRECLAIM_TEST_CALLED=1 exec '"+self+"' \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
+// readmeMachine makes what the README's sessions find.
+func readmeMachine(t *testing.T, m machine) {
+	t.Helper()
+	second := filepath.Join(m.root, "tasks", "add-search")
+	m.git(t, m.home, "clone", "-q", filepath.Join(filepath.Dir(m.home), "remotes", "app.git"), second)
+	m.writeCase(t, func(c map[string]any) { c["target"].(map[string]any)["task_dir"] = second })
+	write(t, filepath.Join(m.dir, "app.go"), "package app // otherwise\n")
+	m.git(t, m.dir, "stash", "-q")
+}
