@@ -185,15 +185,15 @@ var kept = []struct {
 	{module + "/adapters/web", []string{"adapters/cli", "adapters/web"}, "the console is put together by the command"},
 	{module + "/adapters/worker", []string{"adapters/cli", "adapters/worker", "adapters/web", "adapters/riverqueue"}, "a backend that embeds us has its own queue"},
 	{"modernc.org/sqlite", []string{"adapters/cli"}, "two SQLite drivers of one name in one program panic, so only a program links one"},
-	{"github.com/jackc/pgx", []string{"adapters/cli", "adapters/riverqueue"}, "a library takes an open *sql.DB and leaves the driver to its host"},
+	{"github.com/jackc/pgx", []string{"adapters/cli", "adapters/riverqueue", "adapters/sqlstore/pgtest"}, "a library takes an open *sql.DB and leaves the driver to its host"},
 	{"github.com/alecthomas/kong", []string{"adapters/cli"}, "flags belong to the command"},
 	{"github.com/mattn/go-isatty", []string{"adapters/cli"}, "only the command has a terminal"},
 	{"github.com/open-policy-agent/opa", []string{"policy", "adapters/cli"}, "Rego is one adapter's business; the others see rulings"},
 	{"golang.org/x/crypto", []string{"adapters/sshhost", "adapters/cli"}, "SSH is one adapter's business; the others see sessions"},
 	{"go.opentelemetry.io/otel/sdk", []string{"adapters/cli"}, "a library only speaks the API; which SDK runs is the program's choice"},
 	{"go.opentelemetry.io/otel/exporters", []string{"adapters/cli"}, "a library only speaks the API; where it goes is the program's choice"},
-	{"os/exec", []string{"adapters/localhost", "adapters/sshhost", "adapters/cli"}, "whatever starts a program is an adapter at the edge"},
-	{"testing", []string{"ports/porttest", "adapters/sshhost/sshdtest"}, "what is built into the program tests nothing"},
+	{"os/exec", []string{"adapters/localhost", "adapters/sshhost", "adapters/cli", "adapters/sqlstore/pgtest"}, "whatever starts a program is an adapter at the edge"},
+	{"testing", []string{"ports/porttest", "adapters/sshhost/sshdtest", "adapters/sqlstore/pgtest"}, "what is built into the program tests nothing"},
 }
 
 func below(pkg, prefix string) bool { return pkg == prefix || strings.HasPrefix(pkg, prefix+"/") }

@@ -12,8 +12,14 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-//go:embed migrations/tables.sql
-var tablesSQL string
+var (
+	//go:embed migrations/tables.sql
+	tables string
+	//go:embed migrations/places_sqlite.sql
+	placesSQLite string
+	//go:embed migrations/places_postgres.sql
+	placesPostgres string
+)
 
 // migrationsTable keeps which migrations a database of ours has had.
 const migrationsTable = "reclaim_migrations"
@@ -41,13 +47,14 @@ func Init(ctx context.Context, db *sql.DB, dialect Dialect) error {
 	case err != nil:
 		return err
 	}
-	speaks := goose.DialectSQLite3
+	speaks, places := goose.DialectSQLite3, placesSQLite
 	if dialect == PostgreSQL {
-		speaks = goose.DialectPostgres
+		speaks, places = goose.DialectPostgres, placesPostgres
 	}
 	provider, err := goose.NewProvider(speaks, db, nil, goose.WithTableName(migrationsTable), goose.WithDisableGlobalRegistry(true),
 		goose.WithGoMigrations(
-			statements(1, tablesSQL),
+			statements(1, tables),
+			statements(2, places),
 		))
 	if err != nil {
 		return fmt.Errorf("the migrations: %w", err)

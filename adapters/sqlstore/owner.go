@@ -251,9 +251,33 @@ func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, erro
 	return all, nil
 }
 
-// places narrows the two claim queries by our index; on a host's database, and
-// for a directory whose name SQL cannot compare, it does not narrow.
-func (r *Rows) places(core.Target) (launches, jobs string, args []any) { return "", "", nil }
+// places narrows the two claim queries by our index (migrations/places). On a
+// host's database, and for a directory whose name SQL cannot compare, it does
+// not narrow.
+func (r *Rows) places(t core.Target) (launches, jobs string, args []any) {
+	var names []string
+	for name := range strings.SplitSeq(t.TaskDir, "/") {
+		switch name {
+		case "":
+		case ".", "..":
+			return "", "", nil
+		default:
+			names = append(names, strings.ToLower(name))
+		}
+	}
+	plain := strings.IndexFunc(t.TaskDir, func(c rune) bool { return c < ' ' || c > '~' }) < 0
+	if !r.ours || !plain || !strings.HasPrefix(t.TaskDir, "/") || len(names) == 0 || len(names) > 100 {
+		return "", "", nil
+	}
+	path := "/" + strings.Join(names, "/")
+	// The same last name; a directory above ours ends in one of our names; one
+	// below ours begins with our path; ? is everything that cannot be compared.
+	narrowed := func(source string) string {
+		return ` AND x.id IN (SELECT row_id FROM reclaim_places WHERE source = '` + source + `' AND bucket IN (` + marks(len(names)+1) + `)
+			UNION SELECT row_id FROM reclaim_places WHERE source = '` + source + `' AND path >= ? AND path < ?)`
+	}
+	return narrowed("launch"), narrowed("job"), append(anys(append(names, "?")), path+"/", path+"0")
+}
 
 // mentions narrows jobs that have ended to those whose snapshot holds the
 // longest plain part of the directory's last name; others are all read.

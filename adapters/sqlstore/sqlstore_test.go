@@ -28,7 +28,7 @@ var server = struct {
 }{}
 
 func postgres() *pgtest.Server {
-	server.Do(func() { server.Server = pgtest.Start(nil) })
+	server.Do(func() { server.Server = pgtest.Start(nil, "fsync=off", "full_page_writes=off") })
 	return server.Server
 }
 
@@ -83,8 +83,9 @@ var dialects = []sqlstore.Dialect{sqlstore.SQLite, sqlstore.PostgreSQL}
 func TestASQLStoreKeepsTheStorageContract(t *testing.T) {
 	for _, dialect := range dialects {
 		t.Run(string(dialect), func(t *testing.T) {
+			store, db := installed(t, dialect)
 			porttest.TestStorage(t, func(t *testing.T) (porttest.Storage, ports.Desk, porttest.Seed) {
-				store, db := installed(t, dialect)
+				seed{db, dialect}.clear(t)
 				return store, store.Desk(), seed{db, dialect}
 			})
 		})
@@ -94,8 +95,9 @@ func TestASQLStoreKeepsTheStorageContract(t *testing.T) {
 func TestRowsOverOurTablesKeepTheRowContract(t *testing.T) {
 	for _, dialect := range dialects {
 		t.Run(string(dialect), func(t *testing.T) {
+			store, db := installed(t, dialect)
 			porttest.TestRows(t, func(t *testing.T) (porttest.Rows, porttest.Seed) {
-				store, db := installed(t, dialect)
+				seed{db, dialect}.clear(t)
 				return store, seed{db, dialect}
 			})
 		})
@@ -106,6 +108,15 @@ func TestRowsOverOurTablesKeepTheRowContract(t *testing.T) {
 type seed struct {
 	db      *sql.DB
 	dialect sqlstore.Dialect
+}
+
+// clear empties every table of a stand-alone install but its marks.
+func (s seed) clear(t testing.TB) {
+	t.Helper()
+	for _, table := range []string{"task_sessions", "task_environments", "tasks", "executor_profiles", "executors", "executors_running", "task_resource_cleanup_jobs",
+		"reclaim_leases", "reclaim_switches", "reclaim_records"} {
+		s.exec(t, "DELETE FROM "+table)
+	}
 }
 
 func (s seed) at(at time.Time) any {

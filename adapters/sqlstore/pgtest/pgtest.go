@@ -31,16 +31,18 @@ type Server struct {
 	credential *syscall.Credential
 	process    *exec.Cmd
 	databases  atomic.Int64
+	settings   []string
 }
 
 // Start makes a cluster and starts a server on it. A machine without PostgreSQL
-// fails the test and says what to install: nothing is skipped. t may be nil in
-// TestMain; then Stop must be called.
-func Start(t testing.TB) *Server {
+// fails the test and says what to install: nothing is skipped. Settings such as
+// "fsync=off" are the server's. t may be nil in TestMain; then Stop must be
+// called.
+func Start(t testing.TB, settings ...string) *Server {
 	if t != nil {
 		t.Helper()
 	}
-	s, err := start()
+	s, err := start(settings)
 	if err != nil {
 		if t == nil {
 			panic(err)
@@ -53,7 +55,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-func start() (*Server, error) {
+func start(settings []string) (*Server, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if len(found) == 0 {
 		if path, err := exec.LookPath("initdb"); err == nil {
@@ -63,7 +65,7 @@ func start() (*Server, error) {
 	if len(found) == 0 {
 		return nil, fmt.Errorf("PostgreSQL's initdb is not on this machine: install the Debian package postgresql")
 	}
-	s := &Server{bin: filepath.Dir(found[len(found)-1])}
+	s := &Server{bin: filepath.Dir(found[len(found)-1]), settings: settings}
 	var err error
 	if s.folder, err = os.MkdirTemp("", "pg"); err != nil { // short: a socket's path has little room
 		return nil, err
@@ -118,7 +120,11 @@ func (s *Server) run() error {
 		return err
 	}
 	defer log.Close()
-	s.process = s.command("postgres", "-D", s.data(), "-k", s.folder, "-c", "listen_addresses=", "-c", "max_connections=100", "-c", "shared_buffers=32MB")
+	args := []string{"-D", s.data(), "-k", s.folder}
+	for _, setting := range append([]string{"listen_addresses=", "max_connections=100", "shared_buffers=32MB"}, s.settings...) {
+		args = append(args, "-c", setting)
+	}
+	s.process = s.command("postgres", args...)
 	s.process.Stdout, s.process.Stderr = log, log
 	if err := s.process.Start(); err != nil {
 		return err
