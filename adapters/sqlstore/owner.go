@@ -67,11 +67,11 @@ func (r *Rows) terminal(ctx context.Context, q queryer, taskID string) (bool, er
 
 func (r *Rows) environment(ctx context.Context, query core.Owner) (*core.Environment, error) {
 	var e core.Environment
-	row := r.row(ctx, r.db, `SELECT id, task_id FROM task_environments WHERE id = ?`, query.Environment)
-	if query.Environment == "" {
-		row = r.row(ctx, r.db, `SELECT id, task_id FROM task_environments WHERE task_id = ? ORDER BY created_at DESC, id DESC LIMIT 1`, query.TaskID)
+	which, key := `id = ?`, query.Environment
+	if key == "" {
+		which, key = `task_id = ? ORDER BY created_at DESC, id DESC LIMIT 1`, query.TaskID
 	}
-	err := row.Scan(&e.ID, &e.TaskID)
+	err := r.row(ctx, r.db, `SELECT id, task_id FROM task_environments WHERE `+which, key).Scan(&e.ID, &e.TaskID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -279,24 +279,44 @@ func (r *Rows) places(t core.Target) (launches, jobs string, args []any) {
 	return narrowed("launch"), narrowed("job"), append(anys(append(names, "?")), path+"/", path+"0")
 }
 
-// mentions narrows jobs that have ended to those whose snapshot holds the
-// longest plain part of the directory's last name; others are all read.
+// mentions narrows the jobs that have ended, of which a host keeps every one, to
+// those whose snapshot holds a plain part of one of our segments: the last name,
+// and every name after one that is "tasks", should a task's directory hold
+// another's root. Jobs that have not ended are all read.
 func (r *Rows) mentions(t core.Target) (string, []any) {
-	last := t.TaskDir[strings.LastIndex(strings.TrimRight(t.TaskDir, "/"), "/")+1:]
-	word := ""
-	for part := range strings.FieldsFuncSeq(last, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.'
+	names := strings.FieldsFunc(t.TaskDir, func(c rune) bool { return c == '/' })
+	position := "instr(lower(x.resource_snapshot), ?) > 0"
+	if r.dialect == PostgreSQL {
+		position = "strpos(lower(x.resource_snapshot), ?) > 0"
+	}
+	var either []string
+	var words []any
+	for i, name := range names {
+		if i < len(names)-1 && (i == 0 || !strings.EqualFold(names[i-1], "tasks")) {
+			continue
+		}
+		word := plainest(name)
+		if word == "" {
+			return "", nil
+		}
+		either, words = append(either, position), append(words, strings.ToLower(word))
+	}
+	if len(either) == 0 || len(either) > 20 {
+		return "", nil
+	}
+	return ` AND (x.state NOT IN ` + ended + ` OR ` + strings.Join(either, " OR ") + `)`, words
+}
+
+// plainest is the longest part of a name that every JSON writer writes as it
+// is and whose only other spelling is in ASCII capitals: no k and no s, to which
+// letters outside of ASCII fold.
+func plainest(name string) (word string) {
+	for part := range strings.FieldsFuncSeq(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' || strings.ContainsRune("kKsSiI", c)
 	}) {
 		if len(part) > len(word) {
 			word = part
 		}
 	}
-	if word == "" {
-		return "", nil
-	}
-	position := "instr(lower(x.resource_snapshot), ?)"
-	if r.dialect == PostgreSQL {
-		position = "strpos(lower(x.resource_snapshot), ?)"
-	}
-	return ` AND (x.state NOT IN ` + ended + ` OR ` + position + ` > 0)`, []any{strings.ToLower(word)}
+	return word
 }

@@ -1,0 +1,120 @@
+package sqlstore_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/kandev/reclaim/adapters/memstore"
+	"github.com/kandev/reclaim/adapters/sqlstore"
+	"github.com/kandev/reclaim/core"
+	"github.com/kandev/reclaim/ports"
+	"github.com/kandev/reclaim/ports/porttest"
+)
+
+// anyDirectory draws paths that are near each other in every way that counts.
+var anyDirectory = rapid.Custom(func(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"/home/dev/.kandev/tasks/", "/home/dev/.kandev//tasks/", "/HOME/dev/.kandev/tasks/", "/mnt/disk/tasks/", "tasks/", "~/.kandev/tasks/", "/a/../tasks/", "/", ""}).Draw(t, "root") +
+		rapid.SampledFrom([]string{"fix", "FIX", "fix/", "fix/lib", "fix/lib/deep", "fi", "fix2", "é", "É", "f\u0131x", "straße", "fix ", "", ".", "..", "x/fix", "a\\b", `a"b`, "tasks", "home", "dev", "\u212a", "k"}).Draw(t, "name")
+})
+
+func anyMetadata(t *rapid.T) string {
+	dir := anyDirectory.Draw(t, "dir")
+	quoted := fmt.Sprintf("%q", dir)
+	if rapid.IntRange(0, 5).Draw(t, "escape") == 0 {
+		quoted = strings.ReplaceAll(quoted, "f", `\u0066`)
+	}
+	pairs := []string{`"ssh_host":` + rapid.SampledFrom([]string{`"h"`, `"H."`, `"other"`, `""`, `3`, `null`}).Draw(t, "host"), `"ssh_remote_task_dir":` + quoted}
+	for _, more := range []string{`"ssh_port":22`, `"SSH_HOST":"x"`, `"ssh_host":"again"`, `"ſsh_host":"x"`, `"é":1`, `"ssh_reclaim_task_dir":true`, `"cleanup_script":"a && b"`, `"cleanup_script":3`,
+		`"ssh_materialized_worktrees":["a"]`, `"Note":"x"`, `"ssh_remote_t\u0061sk_dir":"/"`, `"is_remote":true`} {
+		if rapid.IntRange(0, 9).Draw(t, "more") == 0 {
+			pairs = append(pairs, more)
+		}
+	}
+	return rapid.SampledFrom([]string{"%s", " %s\n", "%s}", "[%s]", "{%s", "null", "", "{}"}).Filter(func(form string) bool {
+		return form == "%s" || rapid.IntRange(0, 3).Draw(t, "odd") == 0
+	}).Draw(t, "form") + "\x00" + "{" + strings.Join(rapid.Permutation(pairs).Draw(t, "order"), ",") + "}"
+}
+
+func rendered(drawn string) string {
+	form, body, _ := strings.Cut(drawn, "\x00")
+	return strings.Replace(form, "%s", body, 1)
+}
+
+func anySnapshot(t *rapid.T) string {
+	var targets []string
+	for range rapid.IntRange(0, 3).Draw(t, "targets") {
+		pairs := []string{`"host":"h"`, fmt.Sprintf(`"task_dir":%q`, anyDirectory.Draw(t, "dir")), `"workdir_root":""`}
+		for _, more := range []string{`"enabled":true`, `"outcome":"removed"`, `"outcome":"skipped"`, `"TASK_DIR":"/"`, `"task_dir":"/mnt/disk/tasks/fix"`} {
+			if rapid.IntRange(0, 5).Draw(t, "more") == 0 {
+				pairs = append(pairs, more)
+			}
+		}
+		targets = append(targets, "{"+strings.Join(pairs, ",")+"}")
+	}
+	odd := rapid.SampledFrom([]string{"null", "3", `{"host":"h"}`}).Draw(t, "element")
+	if rapid.IntRange(0, 5).Draw(t, "odd") == 0 {
+		targets = append(targets, odd)
+	}
+	list := "[" + strings.Join(targets, ",") + "]"
+	return rapid.SampledFrom([]string{`{"ssh_task_dirs":` + list + `}`, `{"x":1,"ssh_task_dirs":` + list + `,"task_environment":{"id":"e","task_id":"t"}}`, `{"ssh_task_dirs":` + list + `,"ssh_task_dirs":[]}`,
+		`{"SSH_task_dirs":` + list + `}`, `{"ssh_task_dirs":` + list, `{"ssh_task_dirs":{}}`, `{"task_environment":{"id":"e","ID":"f"},"ssh_task_dirs":` + list + `}`, `{"task_environment":{"id":3}}`, `null`, `{}`, `[]`, ``}).Draw(t, "snapshot")
+}
+
+// The index may hand over more than it must, never less. A second opinion reads
+// every row; so does a host's database, but for jobs that have ended.
+func TestTheIndexFindsEveryClaimAFullReadingFinds(t *testing.T) {
+	for _, dialect := range dialects {
+		t.Run(string(dialect), func(t *testing.T) {
+			store, db := installed(t, dialect)
+			rows := seed{db, dialect}
+			hosts := sqlstore.Over(db, dialect)
+			claims := 0
+			rapid.Check(t, func(rt *rapid.T) {
+				rows.clear(t)
+				opinion := memstore.New(time.Now)
+				ended := map[string]bool{}
+				for i := range rapid.IntRange(0, 4).Draw(rt, "launches") {
+					row := porttest.LaunchRow{SessionID: fmt.Sprint("s", i), TaskID: fmt.Sprint("s", i)}
+					for range rapid.IntRange(1, 2).Draw(rt, "writes") {
+						row.Metadata = rendered(anyMetadata(rt))
+						rows.PutLaunch(t, row)
+					}
+					opinion.PutLaunch(memstore.Launch{Running: core.Running{SessionID: row.SessionID, TaskID: row.TaskID, Metadata: []byte(row.Metadata)}})
+				}
+				for i := range rapid.IntRange(0, 3).Draw(rt, "jobs") {
+					j := ports.Job{ID: fmt.Sprint("j", i), OperationID: fmt.Sprint("j", i), TaskID: fmt.Sprint("j", i), Trigger: core.Archive, CreatedAt: time.Now(), UpdatedAt: time.Now()}
+					j.State = rapid.SampledFrom([]ports.State{ports.Pending, ports.Succeeded, ports.Prepared, ports.JobFailed}).Draw(rt, "state")
+					ended[j.TaskID] = j.State == ports.Succeeded || j.State == ports.JobFailed
+					for range rapid.IntRange(1, 2).Draw(rt, "writes") {
+						j.Snapshot = []byte(anySnapshot(rt))
+						rows.PutJob(t, j)
+					}
+					opinion.PutJob(j)
+				}
+				query := core.Owner{TaskID: "t", Target: core.Target{Host: "h", TaskDir: anyDirectory.Draw(rt, "ours")}}
+				want := opinion.Owner(t.Context(), query)
+				if diff := cmp.Diff(want, store.Owner(t.Context(), query), cmpopts.EquateEmpty()); diff != "" {
+					rt.Fatalf("ours:\n%s", diff)
+				}
+				claims += len(want.Claims)
+				over := hosts.Owner(t.Context(), query)
+				for _, o := range []*core.Ownership{&want, &over} {
+					o.Claims = slices.DeleteFunc(o.Claims, func(c core.Claim) bool { return ended[c.TaskID] })
+				}
+				if diff := cmp.Diff(want, over, cmpopts.EquateEmpty()); diff != "" {
+					rt.Fatalf("a host's:\n%s", diff)
+				}
+			})
+			if claims < 20 {
+				t.Errorf("only %d claims were drawn", claims)
+			}
+		})
+	}
+}
