@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/rego"
+	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
 // Builtins names every built-in function a policy may call, ours and an
@@ -20,7 +22,7 @@ var builtins = []string{
 	"eq", "equal", "format_int", "glob.match", "gt", "gte", "hex.encode", "indexof", "internal.member_2", "internal.member_3",
 	"internal.template_string", "intersection", "is_array", "is_boolean", "is_null", "is_number", "is_object", "is_set", "is_string",
 	"lower", "lt", "lte", "max", "min", "minus", "mul", "neq", "net.cidr_contains", "object.get", "object.keys",
-	"object.union", "or", "plus", "regex.match", "rem", "replace", "round", "ceil", "floor", "sort", "split", "sprintf",
+	"object.union", "or", "plus", "regex.match", "regex.replace", "rem", "replace", "round", "ceil", "floor", "sort", "split", "sprintf",
 	"startswith", "substring", "sum", "time.clock", "time.date", "time.parse_rfc3339_ns", "time.weekday", "to_number", "trim",
 	"trim_left", "trim_prefix", "trim_right", "trim_space", "trim_suffix", "type_name", "union", "upper",
 }
@@ -61,10 +63,12 @@ func compile(ctx context.Context, question ast.Body, schemas *ast.SchemaSet, mod
 	return document{query}, err
 }
 
-// ask evaluates the question over input. An undefined document, and more than
-// one, is an error.
-func (d document) ask(ctx context.Context, input ast.Value) (ast.Value, error) {
-	results, err := d.query.Eval(ctx, rego.EvalParsedInput(input))
+// ask evaluates the question over input, unless cancel says stop. An undefined
+// document, and more than one, is an error.
+func (d document) ask(ctx context.Context, input ast.Value, cancel topdown.Cancel) (ast.Value, error) {
+	m := newMemory()
+	defer m.release()
+	results, err := d.query.Eval(ctx, rego.EvalParsedInput(input), rego.EvalMetrics(metrics.NoOp()), rego.EvalExternalCancel(cancel), rego.EvalVirtualCache(m))
 	switch {
 	case err != nil:
 		return nil, err

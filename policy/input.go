@@ -20,134 +20,180 @@ var (
 	kTaskTerminal, kBorrowers, kClaims, kError, kSession, kState = key("task_terminal"), key("borrowers"), key("claims"), key("error"), key("session_id"), key("state")
 	kStopped, kOptedIn, kCleanupOpen, kUnreadable                = key("stopped"), key("opted_in"), key("cleanup_open"), key("unreadable")
 	kRoot, kHome, kDir                                           = key("root"), key("home"), key("dir")
-
-	vTrue, vFalse, vNull = ast.BooleanTerm(true), ast.BooleanTerm(false), ast.NullTerm()
 )
 
-func flag(b bool) *ast.Term {
-	if b {
-		return vTrue
+func flag(b bool) *ast.Term { return ast.InternedTerm(b) }
+
+// writer makes the terms of one document in one block of memory, and the
+// fields of its objects in another.
+type writer struct {
+	terms  []ast.Term
+	fields [][2]*ast.Term
+	marks  []int
+}
+
+func (w *writer) value(v ast.Value) *ast.Term {
+	if len(w.terms) == cap(w.terms) {
+		w.terms = make([]ast.Term, 0, 64)
 	}
-	return vFalse
+	w.terms = append(w.terms, ast.Term{Value: v})
+	return &w.terms[len(w.terms)-1]
 }
 
-func number(n int64) *ast.Term { return ast.NewTerm(ast.Number(strconv.FormatInt(n, 10))) }
+func (w *writer) put(k, v *ast.Term) { w.fields = append(w.fields, [2]*ast.Term{k, v}) }
 
-// fields collects an object's fields; opt leaves out what JSON leaves out.
-type fields [][2]*ast.Term
-
-func (f fields) text(k *ast.Term, v string) fields {
-	return append(f, [2]*ast.Term{k, ast.StringTerm(v)})
-}
-func (f fields) term(k, v *ast.Term) fields { return append(f, [2]*ast.Term{k, v}) }
-func (f fields) opt(k *ast.Term, v string) fields {
-	if v == "" {
-		return f
+func (w *writer) text(k *ast.Term, v string) {
+	if ast.HasInternedValue(v) {
+		w.put(k, ast.InternedTerm(v))
+		return
 	}
-	return f.text(k, v)
+	w.put(k, w.value(ast.String(v)))
 }
-func (f fields) object() *ast.Term { return ast.NewTerm(ast.NewObject(f...)) }
+
+// some leaves out an empty text, as the JSON does.
+func (w *writer) some(k *ast.Term, v string) {
+	if v != "" {
+		w.text(k, v)
+	}
+}
+
+func (w *writer) number(k *ast.Term, n int64) {
+	if small := int(n); int64(small) == n && ast.HasInternedIntNumberTerm(small) {
+		w.put(k, ast.InternedTerm(small))
+		return
+	}
+	w.put(k, w.value(ast.Number(strconv.FormatInt(n, 10))))
+}
+
+// open begins an object; close makes it of the fields put since.
+func (w *writer) open() { w.marks = append(w.marks, len(w.fields)) }
+
+func (w *writer) close() ast.Value {
+	from := w.marks[len(w.marks)-1]
+	object := ast.NewObject(w.fields[from:]...)
+	w.fields, w.marks = w.fields[:from], w.marks[:len(w.marks)-1]
+	return object
+}
 
 // input is facts as their JSON says them, built without going through it.
 func input(f core.Facts) ast.Value {
-	doc := make(fields, 0, 10).
-		text(kMoment, string(f.Moment)).
-		term(kJob, job(f.Job)).
-		term(kTarget, target(f.Target)).
-		text(kOptInNow, string(f.OptInNow)).
-		term(kOwnership, ownership(f.Ownership)).
-		term(kPath, make(fields, 0, 3).text(kRoot, f.Path.Root).text(kHome, f.Path.Home).text(kDir, f.Path.Dir).object()).
-		term(kTime, number(f.Time)).
-		term(kBytes, number(f.Bytes)).
-		term(kEntries, number(f.Entries))
+	w := &writer{terms: make([]ast.Term, 0, 64), fields: make([][2]*ast.Term, 0, 32), marks: make([]int, 0, 4)}
+	w.open()
+	w.text(kMoment, string(f.Moment))
+	w.put(kJob, w.job(f.Job))
+	w.put(kTarget, w.target(f.Target))
+	w.text(kOptInNow, string(f.OptInNow))
+	w.put(kOwnership, w.ownership(f.Ownership))
+	w.open()
+	w.text(kRoot, f.Path.Root)
+	w.text(kHome, f.Path.Home)
+	w.text(kDir, f.Path.Dir)
+	w.put(kPath, w.value(w.close()))
+	w.number(kTime, f.Time)
+	w.number(kBytes, f.Bytes)
+	w.number(kEntries, f.Entries)
 	if len(f.Labels) > 0 {
-		labels := make(fields, 0, len(f.Labels))
+		w.open()
 		for name, value := range f.Labels {
-			labels = labels.text(key(name), value)
+			w.text(key(name), value)
 		}
-		doc = doc.term(kLabels, labels.object())
+		w.put(kLabels, w.value(w.close()))
 	}
-	return ast.NewObject(doc...)
+	return w.close()
 }
 
-func job(j core.JobFacts) *ast.Term {
-	return make(fields, 0, 6).
-		text(kID, j.ID).
-		text(kTaskID, j.TaskID).
-		text(kTrigger, string(j.Trigger)).
-		term(kAttempt, number(int64(j.Attempt))).
-		term(kBegun, flag(j.Begun)).
-		term(kEnvironment, environment(j.Environment)).
-		object()
+func (w *writer) job(j core.JobFacts) *ast.Term {
+	w.open()
+	w.text(kID, j.ID)
+	w.text(kTaskID, j.TaskID)
+	w.text(kTrigger, string(j.Trigger))
+	w.number(kAttempt, int64(j.Attempt))
+	w.put(kBegun, flag(j.Begun))
+	w.put(kEnvironment, w.environment(j.Environment))
+	return w.value(w.close())
 }
 
-func environment(e *core.Environment) *ast.Term {
+func (w *writer) environment(e *core.Environment) *ast.Term {
 	if e == nil {
-		return vNull
+		return ast.InternedNullTerm
 	}
-	return make(fields, 0, 2).text(kID, e.ID).text(kTaskID, e.TaskID).object()
+	w.open()
+	w.text(kID, e.ID)
+	w.text(kTaskID, e.TaskID)
+	return w.value(w.close())
 }
 
-func target(t core.Target) *ast.Term {
-	f := make(fields, 0, 11).
-		text(kHost, t.Host).
-		opt(kUser, t.User).
-		opt(kFingerprint, t.Fingerprint).
-		opt(kIdentity, t.IdentitySource).
-		opt(kIdentityFile, t.IdentityFile).
-		opt(kProxyJump, t.ProxyJump).
-		opt(kShell, t.Shell).
-		text(kWorkdirRoot, t.WorkdirRoot).
-		text(kTaskDir, t.TaskDir)
+func (w *writer) target(t core.Target) *ast.Term {
+	w.open()
+	w.text(kHost, t.Host)
 	if t.Port != 0 {
-		f = f.term(kPort, number(int64(t.Port)))
+		w.number(kPort, int64(t.Port))
 	}
+	w.some(kUser, t.User)
+	w.some(kFingerprint, t.Fingerprint)
+	w.some(kIdentity, t.IdentitySource)
+	w.some(kIdentityFile, t.IdentityFile)
+	w.some(kProxyJump, t.ProxyJump)
+	w.some(kShell, t.Shell)
+	w.text(kWorkdirRoot, t.WorkdirRoot)
+	w.text(kTaskDir, t.TaskDir)
 	if t.Enabled {
-		f = f.term(kEnabled, vTrue)
+		w.put(kEnabled, flag(true))
 	}
-	return f.object()
+	return w.value(w.close())
 }
 
-func ownership(o *core.Ownership) *ast.Term {
+func (w *writer) ownership(o *core.Ownership) *ast.Term {
 	if o == nil {
-		return vNull
+		return ast.InternedNullTerm
 	}
-	f := make(fields, 0, 6).term(kTaskTerminal, flag(o.TaskTerminal)).text(kOptInNow, string(o.OptInNow)).opt(kError, o.Error)
+	w.open()
+	w.put(kTaskTerminal, flag(o.TaskTerminal))
+	w.text(kOptInNow, string(o.OptInNow))
+	w.some(kError, o.Error)
 	if o.Environment != nil {
-		f = f.term(kEnvironment, environment(o.Environment))
+		w.put(kEnvironment, w.environment(o.Environment))
 	}
 	if len(o.Borrowers) > 0 {
 		all := make([]*ast.Term, 0, len(o.Borrowers))
 		for _, b := range o.Borrowers {
-			all = append(all, make(fields, 0, 4).text(kSession, b.SessionID).text(kTaskID, b.TaskID).text(kState, b.State).
-				term(kTaskTerminal, flag(b.TaskTerminal)).object())
+			all = append(all, w.borrower(b))
 		}
-		f = f.term(kBorrowers, ast.ArrayTerm(all...))
+		w.put(kBorrowers, w.value(ast.NewArray(all...)))
 	}
 	if len(o.Claims) > 0 {
 		all := make([]*ast.Term, 0, len(o.Claims))
 		for _, c := range o.Claims {
-			all = append(all, claim(c))
+			all = append(all, w.claim(c))
 		}
-		f = f.term(kClaims, ast.ArrayTerm(all...))
+		w.put(kClaims, w.value(ast.NewArray(all...)))
 	}
-	return f.object()
+	return w.value(w.close())
 }
 
-func claim(c core.Claim) *ast.Term {
-	f := make(fields, 0, 11).
-		text(kTaskID, c.TaskID).
-		text(kHost, c.Host).
-		term(kPort, number(int64(c.Port))).
-		text(kUser, c.User).
-		text(kFingerprint, c.Fingerprint).
-		text(kTaskDir, c.TaskDir).
-		term(kTaskTerminal, flag(c.TaskTerminal)).
-		term(kStopped, flag(c.Stopped)).
-		term(kOptedIn, flag(c.OptedIn)).
-		term(kCleanupOpen, flag(c.CleanupOpen))
+func (w *writer) borrower(b core.Borrower) *ast.Term {
+	w.open()
+	w.text(kSession, b.SessionID)
+	w.text(kTaskID, b.TaskID)
+	w.text(kState, b.State)
+	w.put(kTaskTerminal, flag(b.TaskTerminal))
+	return w.value(w.close())
+}
+
+func (w *writer) claim(c core.Claim) *ast.Term {
+	w.open()
+	w.text(kTaskID, c.TaskID)
+	w.text(kHost, c.Host)
+	w.number(kPort, int64(c.Port))
+	w.text(kUser, c.User)
+	w.text(kFingerprint, c.Fingerprint)
+	w.text(kTaskDir, c.TaskDir)
+	w.put(kTaskTerminal, flag(c.TaskTerminal))
+	w.put(kStopped, flag(c.Stopped))
+	w.put(kOptedIn, flag(c.OptedIn))
+	w.put(kCleanupOpen, flag(c.CleanupOpen))
 	if c.Unreadable {
-		f = f.term(kUnreadable, vTrue)
+		w.put(kUnreadable, flag(true))
 	}
-	return f.object()
+	return w.value(w.close())
 }

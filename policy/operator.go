@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/kandev/reclaim/core"
 )
@@ -80,9 +81,11 @@ func (o operator) deny(ctx context.Context, given ast.Value) ([]core.Denial, err
 	if o.broken != nil {
 		return nil, o.broken
 	}
-	limited, cancel := context.WithTimeout(ctx, o.deadline)
-	defer cancel()
-	answer, err := o.denials.ask(limited, given)
+	limited, end := context.WithTimeout(ctx, o.deadline)
+	defer end()
+	stop := topdown.NewCancel()
+	defer context.AfterFunc(limited, stop.Cancel)()
+	answer, err := o.denials.ask(limited, given, stop)
 	if err != nil {
 		if limited.Err() != nil && ctx.Err() == nil {
 			return nil, fmt.Errorf("it did not answer within %s", o.deadline)

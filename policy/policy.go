@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/kandev/reclaim/core"
 )
@@ -67,7 +68,10 @@ func New(opts ...Option) (*Policy, error) {
 	return p, nil
 }
 
-var ruling = ast.MustParseBody("data.policy.ruling")
+var ruling = ast.MustParseBody("[data.policy.ruling.allow, data.policy.ruling.passed, data.policy.ruling.refusals]")
+
+// unhurried never stops an evaluation: our own rules are bounded by their facts.
+var unhurried = topdown.NewCancel()
 
 // rules are our own modules, without their tests.
 func rules() (map[string]*ast.Module, []source, error) {
@@ -112,8 +116,11 @@ func (p *Policy) Digest() string { return p.digest }
 // Rule asks the three barriers and, where all passed, the operator policies.
 // Whatever goes wrong is in the ruling's Error, which refuses.
 func (p *Policy) Rule(ctx context.Context, facts core.Facts) core.Ruling {
+	if err := ctx.Err(); err != nil {
+		return core.Ruling{Digest: p.digest, Error: "the ruling was not asked for any more: " + err.Error()}
+	}
 	given := input(facts)
-	answer, err := p.barriers.ask(ctx, given)
+	answer, err := p.barriers.ask(ctx, given, unhurried)
 	if err != nil {
 		return core.Ruling{Digest: p.digest, Error: "our own policy: " + err.Error()}
 	}
@@ -139,19 +146,19 @@ func (p *Policy) Rule(ctx context.Context, facts core.Facts) core.Ruling {
 // read takes a ruling only in its one shape: the three fields, each of its
 // type, allowed with all three barriers and no refusal, or not allowed with one.
 func read(answer ast.Value) (core.Ruling, error) {
-	doc, ok := answer.(ast.Object)
-	if !ok || doc.Len() != 3 {
-		return core.Ruling{}, errors.New("the ruling is not the three fields allow, passed and refusals")
+	parts, ok := answer.(*ast.Array)
+	if !ok || parts.Len() != 3 {
+		return core.Ruling{}, errors.New("the ruling is not allow, passed and refusals")
 	}
-	allow, ok := at(doc, tAllow).(ast.Boolean)
+	allow, ok := parts.Elem(0).Value.(ast.Boolean)
 	if !ok {
 		return core.Ruling{}, errors.New("allow is neither true nor false")
 	}
-	passed, ok := at(doc, tPassed).(*ast.Array)
+	passed, ok := parts.Elem(1).Value.(*ast.Array)
 	if !ok {
 		return core.Ruling{}, errors.New("passed is no list")
 	}
-	refusals, ok := at(doc, tRefusals).(ast.Set)
+	refusals, ok := parts.Elem(2).Value.(ast.Set)
 	if !ok {
 		return core.Ruling{}, errors.New("refusals is no set")
 	}
@@ -182,8 +189,7 @@ func read(answer ast.Value) (core.Ruling, error) {
 }
 
 var (
-	tAllow, tPassed, tRefusals = key("allow"), key("passed"), key("refusals")
-	tBarrier, tRule, tSays     = key("barrier"), key("rule"), key("says")
+	tBarrier, tRule, tSays = key("barrier"), key("rule"), key("says")
 )
 
 func at(doc ast.Object, name *ast.Term) ast.Value {

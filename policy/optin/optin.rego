@@ -14,19 +14,22 @@ package policy.optin
 default passed := false
 
 passed if {
-	at_launch
-	now
+	input.target.enabled == true
+	input.opt_in_now == "on"
 }
 
-at_launch if input.target.enabled == true
-
-now if input.opt_in_now == "on"
-
-now if input.opt_in_now == "unknown"
-
-now if put_off
+# A host that cannot tell: the opt-in frozen at launch decides.
+passed if {
+	input.target.enabled == true
+	input.opt_in_now == "unknown"
+}
 
 # Storage is asked again once the leftovers of a removal that had begun are settled.
+passed if {
+	input.target.enabled == true
+	put_off
+}
+
 put_off if {
 	input.moment == "connect"
 	input.job.begun == true
@@ -40,7 +43,7 @@ refusals contains {
 	"rule": "at_launch",
 	"says": "the executor profile had not opted in when the directory was made",
 } if {
-	not at_launch
+	not input.target.enabled == true
 }
 
 refusals contains {
@@ -48,5 +51,6 @@ refusals contains {
 	"rule": "now",
 	"says": "the executor profile is not opted in now",
 } if {
-	not now
+	not put_off
+	not object.get(input, "opt_in_now", "") in {"on", "unknown"}
 }

@@ -14,65 +14,44 @@ package policy.ownership
 
 default passed := false
 
-passed if put_off
-
 passed if {
-	answered
-	terminal
-	trigger
+	object.get(input, ["ownership", "error"], "") == ""
+	input.ownership.task_terminal == true
+	input.job.trigger in {"archive", "delete", "cascade_archive", "cascade_delete"}
 	environment
 	borrowers
 	claims
 }
 
-put_off if {
+# Storage is asked again once the leftovers of a removal that had begun are settled.
+passed if {
 	input.moment == "connect"
 	input.job.begun == true
 	input.ownership == null
 }
 
-# What storage answered, where it was asked.
-answer := input.ownership if is_object(input.ownership)
-
-answered if object.get(answer, "error", "") == ""
-
-terminal if answer.task_terminal == true
-
-trigger if input.job.trigger in {"archive", "delete", "cascade_archive", "cascade_delete"}
-
-# The environment's row as it is now, and the copy taken when the job was made.
-live := object.get(answer, "environment", null)
-
-copy := object.get(input.job, "environment", null)
-
+# The environment's row as it is now names the task, and so does the copy taken
+# when the job was made, if there is one.
 environment if {
-	ours(live)
-	copy == null
-}
-
-environment if {
-	ours(live)
-	ours(copy)
-	live.id == copy.id
+	trim_space(input.ownership.environment.id) != ""
+	trim_space(input.job.task_id) != ""
+	input.ownership.environment.task_id == input.job.task_id
+	input.job.environment in {null, input.ownership.environment}
 }
 
 # Deleting a task deletes its row: then the copy is all there is.
 environment if {
-	live == null
+	trim_space(input.job.environment.id) != ""
+	trim_space(input.job.task_id) != ""
+	input.job.environment.task_id == input.job.task_id
 	input.job.trigger in {"delete", "cascade_delete"}
-	ours(copy)
-}
-
-ours(env) if {
-	trim_space(env.id) != ""
-	trim_space(env.task_id) != ""
-	env.task_id == input.job.task_id
+	object.get(input, ["ownership", "environment"], null) == null
 }
 
 # A session of another task keeps the directory in whatever state it is, as long
 # as its task goes on: the task may resume it.
 borrowers if {
-	every borrower in object.get(answer, "borrowers", []) {
+	every borrower in object.get(input, ["ownership", "borrowers"], []) {
 		returned(borrower)
 	}
 }
@@ -85,7 +64,7 @@ returned(borrower) if {
 }
 
 claims if {
-	every claim in object.get(answer, "claims", []) {
+	every claim in object.get(input, ["ownership", "claims"], []) {
 		lapsed(claim)
 	}
 }
@@ -220,7 +199,7 @@ refusals contains {
 	"says": "storage could not say who owns the directory",
 } if {
 	not passed
-	not answered
+	not object.get(input, ["ownership", "error"], "") == ""
 }
 
 refusals contains {
@@ -229,7 +208,7 @@ refusals contains {
 	"says": "the task is not archived or deleted",
 } if {
 	not passed
-	not terminal
+	not input.ownership.task_terminal == true
 }
 
 refusals contains {
@@ -238,7 +217,7 @@ refusals contains {
 	"says": "jobs of this trigger never reclaim directories",
 } if {
 	not passed
-	not trigger
+	not object.get(input, ["job", "trigger"], "") in {"archive", "delete", "cascade_archive", "cascade_delete"}
 }
 
 refusals contains {

@@ -14,137 +14,82 @@ package policy.pathshape
 
 default passed := false
 
+# The three paths are looked at as one text, a line each: home, root, directory.
+# Each line ends in a slash of ours.
 passed if {
 	home
-	root
-	directory
-	segment
-	place
-	apart
+	paths := concat("/\n", [input.path.home, root, input.path.dir, ""])
+	short(paths)
+
+	# Each is absolute, without control characters and without a component . or ..:
+	# a component begins with up to two dots and something else, or with three dots.
+	# The home directory may be / itself or unknown; the other two name something.
+	regex.match(`^(/+(\.{0,2}[^/.\x00-\x1f\x7f]|\.{3})[^/\x00-\x1f\x7f]*)*/+\n(/+(\.{0,2}[^/.\x00-\x1f\x7f]|\.{3})[^/\x00-\x1f\x7f]*)+/+\n(/+(\.{0,2}[^/.\x00-\x1f\x7f]|\.{3})[^/\x00-\x1f\x7f]*)+/+\n$`, paths)
+	[home_dir, root_dir, dir, _] := split(squeezed(paths), "\n")
+
+	# The directory is one name below tasks, at most 255 bytes long and none that
+	# removals use.
+	inside := trim_prefix(dir, root_dir)
+	regex.match(`^tasks/[^/]+/$`, inside)
+	count(hex.encode(inside)) <= 524
+	not startswith(inside, "tasks/.reclaim-")
+
+	# The home directory does not hold it, and does not lie in it.
+	home_dir != root_dir
+	trim_suffix(home_dir, "tasks/") != root_dir
+	not startswith(home_dir, dir)
 }
 
-# The home directory: known and well written, or not known yet.
-home if well_written(input.path.home)
-
-home if {
+# Before the host was greeted a root may need a home directory that nobody knows.
+# Then only the end of the path is judged; the rest is, once the home is known.
+passed if {
 	input.moment == "connect"
 	input.path.home == ""
+	tilde
+	count(hex.encode(input.path.dir)) <= 8000
+	regex.match(`^(/+(\.{0,2}[^/.\x00-\x1f\x7f]|\.{3})[^/\x00-\x1f\x7f]*)*/+tasks/+(\.{0,2}[^/.\x00-\x1f\x7f]|\.{3})[^/\x00-\x1f\x7f]*/*$`, input.path.dir)
+	name := regex.replace(input.path.dir, `^.*/([^/]+)/*$`, "$1")
+	count(hex.encode(name)) <= 510
+	not startswith(name, ".reclaim-")
 }
 
-root if unexpanded
+# Only before the host was greeted may the home directory be unknown.
+home if input.path.home != ""
 
-root if {
-	well_written(expanded)
-	count(root_names) > 0
-}
+home if input.moment == "connect"
 
-directory if well_written(input.path.dir)
-
-# The directory's own name: at most 255 bytes, and none that removals use.
-segment if {
-	count(hex.encode(own_name)) <= 510
-	not startswith(own_name, ".reclaim-")
-}
-
-place if {
-	unexpanded
-	dir_names[count(dir_names) - 2] == "tasks"
-}
-
-place if dir_names == array.concat(root_names, ["tasks", own_name])
-
-apart if input.path.home == ""
-
-apart if {
-	home_names != root_names
-	home_names != array.concat(root_names, ["tasks"])
-	array.slice(home_names, 0, count(dir_names)) != dir_names
-}
-
-typed := "~/.kandev" if {
+# Blank means the default root; ~ is the home directory at the start, and only
+# alone or before a slash.
+root := concat("", [input.path.home, trim_prefix(input.path.root, "~")]) if {
+	regex.match(`^~(/|$)`, input.path.root)
+} else := concat("", [input.path.home, "/.kandev"]) if {
 	trim_space(input.path.root) == ""
 } else := input.path.root
 
-needs_home if typed == "~"
+tilde if regex.match(`^~(/|$)`, input.path.root)
 
-needs_home if startswith(typed, "~/")
+tilde if trim_space(input.path.root) == ""
 
-unexpanded if {
-	input.moment == "connect"
-	input.path.home == ""
-	needs_home
-}
+# Doubled slashes are one. Nothing else is cleaned.
+squeezed(paths) := paths if {
+	not contains(paths, "//")
+} else := regex.replace(paths, `/+`, "/")
 
-expanded := concat("", [input.path.home, trim_prefix(typed, "~")]) if {
-	needs_home
-} else := typed
+# Each path has at most 4000 bytes, which 1000 characters in all cannot exceed.
+short(paths) if count(paths) <= 1000
 
-root_names := names(expanded)
-
-home_names := names(input.path.home)
-
-dir_names := names(input.path.dir)
-
-own_name := dir_names[count(dir_names) - 1]
-
-names(path) := [name | some name in split(path, "/"); name != ""]
-
-# Absolute, at most 4000 bytes, no component . or .., no control character.
-well_written(path) if {
-	startswith(path, "/")
-	count(hex.encode(path)) <= 8000
-	closed := concat("", [path, "/"])
-	not contains(closed, "/./")
-	not contains(closed, "/../")
-	not regex.match(`[\x00-\x1f\x7f]`, path)
+short(_) if {
+	count(hex.encode(input.path.home)) <= 8000
+	count(hex.encode(root)) <= 8000
+	count(hex.encode(input.path.dir)) <= 8000
 }
 
 # Why it did not pass. Nothing is decided from here.
 
 refusals contains {
 	"barrier": "pathshape",
-	"rule": "home",
-	"says": "the home directory on the host is not known or not a plain absolute path",
+	"rule": "shape",
+	"says": "the task directory is not exactly one plain name below <workdir_root>/tasks/, clear of the home directory",
 } if {
-	not home
-}
-
-refusals contains {
-	"barrier": "pathshape",
-	"rule": "root",
-	"says": "the workdir root is not a plain absolute path, or is / itself",
-} if {
-	not root
-}
-
-refusals contains {
-	"barrier": "pathshape",
-	"rule": "directory",
-	"says": "the task directory is not a plain absolute path",
-} if {
-	not directory
-}
-
-refusals contains {
-	"barrier": "pathshape",
-	"rule": "segment",
-	"says": "the task directory's own name is missing, too long, or one that removals use",
-} if {
-	not segment
-}
-
-refusals contains {
-	"barrier": "pathshape",
-	"rule": "place",
-	"says": "the task directory is not exactly one name below <workdir_root>/tasks/",
-} if {
-	not place
-}
-
-refusals contains {
-	"barrier": "pathshape",
-	"rule": "apart",
-	"says": "the home directory would hold the task directory itself, or lie in it",
-} if {
-	not apart
+	not passed
 }

@@ -22,23 +22,18 @@ allow if {
 	pathshape.passed == true
 }
 
-passed := [name |
+# The barriers that passed.
+passed := ["optin", "ownership", "pathshape"] if {
+	allow
+} else := [name |
 	some name, holds in {"optin": optin.passed, "ownership": ownership.passed, "pathshape": pathshape.passed}
 	holds == true
 ]
 
 # Why it is not allowed. Nothing is decided from here.
-
-refusals contains refusal if some refusal in optin.refusals
-
-refusals contains refusal if some refusal in ownership.refusals
-
-refusals contains refusal if some refusal in pathshape.refusals
-
-refusals contains {
-	"barrier": "ruling",
-	"rule": "moment",
-	"says": "nobody asks at this moment",
-} if {
-	not input.moment in {"connect", "remove"}
-}
+refusals := set() if {
+	allow
+} else := optin.refusals | ((ownership.refusals | pathshape.refusals) | {refusal |
+	not object.get(input, "moment", "") in {"connect", "remove"}
+	refusal := {"barrier": "ruling", "rule": "moment", "says": "nobody asks at this moment"}
+})
