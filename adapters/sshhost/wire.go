@@ -31,13 +31,24 @@ const packedBody = "\"$(printf %b \"$1\")\n\""
 
 // pack writes text so that printf %b reads it back, with nothing in it that a
 // quoted word of any login shell could change: not the quote itself, not the
-// backslash (fish), not "!" and newline (csh), not "^" and "%".
+// backslash but before a letter or a zero (fish takes two for one, csh one
+// before a newline or "!" for none), not "!", newline, "^" and "%". It is short
+// where scripts are long: a script is as many round trips as TCP needs to get
+// going.
 func pack(text string) string {
 	var packed strings.Builder
 	for i := 0; i < len(text); i++ {
 		switch b := text[i]; {
+		case b == '\n':
+			packed.WriteString(`\n`)
+		case b == '\t':
+			packed.WriteString(`\t`)
 		case b < ' ' || b > '~' || strings.IndexByte(`'\!%^`, b) >= 0:
-			fmt.Fprintf(&packed, `\0%03o`, b)
+			digits := 3
+			if b < 0o100 && (i+1 == len(text) || text[i+1] < '0' || text[i+1] > '7') {
+				digits = 2
+			}
+			fmt.Fprintf(&packed, `\0%0*o`, digits, b)
 		default:
 			packed.WriteByte(b)
 		}
