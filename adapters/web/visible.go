@@ -108,7 +108,8 @@ func withoutCredentials(s string) string {
 // with one of these for a formula.
 func cell(s string) string {
 	s = plain(s)
-	if trimmed := strings.TrimLeft(s, " "); trimmed != "" && strings.ContainsRune("=+-@\t\r|%", rune(trimmed[0])) {
+	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(s, " '"))
+	if strings.ContainsRune("=+-@|%\uff1d\uff0b\uff0d\uff20", first) {
 		return "'" + s
 	}
 	return s
