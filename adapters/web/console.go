@@ -22,11 +22,11 @@ import (
 
 // Console serves the pages. Its fields must not change once Handler was called.
 type Console struct {
-	Store  Store
+	Store  ports.Desk
 	Access Access
 
 	// Preview judges what archiving a task would reclaim, without changing
-	// anything: one record a directory, ErrNotFound for a task that has none. Nil
+	// anything: one record a directory, ports.ErrNotFound for a task that has none. Nil
 	// leaves the page without its button.
 	Preview func(ctx context.Context, taskID string) ([]core.Record, error)
 	// Policy, where set, rules again over recorded facts when a record is
@@ -74,7 +74,7 @@ func (c *Console) Handler() http.Handler {
 		"GET /preview":            c.previewForm,
 		"POST /preview":           c.preview,
 		"GET /preview/{task}":     c.previewed,
-		"/":                       func(*http.Request) (answer, error) { return answer{}, ErrNotFound },
+		"/":                       func(*http.Request) (answer, error) { return answer{}, ports.ErrNotFound },
 	} {
 		inside.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { c.serve(w, r, page) })
 	}
@@ -180,9 +180,9 @@ type whole struct {
 func (c *Console) serve(w http.ResponseWriter, r *http.Request, page func(*http.Request) (answer, error)) {
 	a, err := page(r)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, ports.ErrNotFound):
 		c.render(w, r, http.StatusNotFound, answer{page: "trouble", title: "Not found", body: "There is nothing of that name here."})
-	case errors.Is(err, ErrRefused):
+	case errors.Is(err, ports.ErrRefused):
 		c.render(w, r, http.StatusConflict, answer{page: "trouble", title: "Not done", body: err.Error()})
 	case err != nil:
 		c.log().ErrorContext(r.Context(), "the console could not answer", "path", r.URL.Path, "error", plain(err.Error()))
@@ -224,6 +224,11 @@ func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, a a
 	w.WriteHeader(status)
 	w.Write(page.Bytes())
 }
+
+type entry struct{ Name, To, Says string }
+
+var menu = []entry{{"overview", "/", "Overview"}, {"kept", "/kept", "Kept"}, {"jobs", "/jobs", "Jobs"}, {"hosts", "/hosts", "Hosts"},
+	{"profiles", "/profiles", "Profiles"}, {"preview", "/preview", "Preview"}, {"stop", "/stop", "Stop"}}
 
 // deeds are what a page may say was just done: a closed list, so that nothing
 // in an address is ever shown.
@@ -288,9 +293,9 @@ func at(parts ...string) string {
 // pages holds one template set a page: the layout, the shared parts, the page.
 var pages = func() map[string]*template.Template {
 	shared := template.Must(template.New("").Funcs(template.FuncMap{
-		"shown": func(v any) template.HTML { return shown(fmt.Sprint(v)) },
-		"plain": func(v any) string { return plain(fmt.Sprint(v)) },
-		"odd":   odd, "asset": asset, "at": at, "bytes": bytesOf, "whenSeen": seen, "ago": ago, "stamp": stamp,
+		"shown":   func(v any) template.HTML { return shown(fmt.Sprint(v)) },
+		"plain":   func(v any) string { return plain(fmt.Sprint(v)) },
+		"entries": func() []entry { return menu }, "odd": odd, "asset": asset, "at": at, "bytes": bytesOf, "whenSeen": seen, "ago": ago, "stamp": stamp,
 		"reason": reasonSays, "fault": faultSays, "state": stateSays, "outcome": outcomeSays, "place": place, "checkout": decidingCheckout, "join": strings.Join,
 	}).ParseFS(files, "pages/layout.html", "pages/parts.html"))
 	all := map[string]*template.Template{}

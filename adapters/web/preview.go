@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kandev/reclaim/core"
+	"github.com/kandev/reclaim/ports"
 )
 
 // previews remembers what was foreseen, so that the record of the real attempt
@@ -130,7 +131,7 @@ func (c *Console) preview(r *http.Request) (answer, error) {
 	task := strings.TrimSpace(r.PostFormValue("task"))
 	switch {
 	case c.Preview == nil:
-		return answer{}, fmt.Errorf("%w: this console cannot look at hosts", ErrRefused)
+		return answer{}, fmt.Errorf("%w: this console cannot look at hosts", ports.ErrRefused)
 	case task == "":
 		return answer{to: "/preview"}, nil
 	}

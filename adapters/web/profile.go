@@ -5,25 +5,18 @@ import (
 	"strings"
 
 	"github.com/kandev/reclaim/core/taskpath"
+	"github.com/kandev/reclaim/ports"
 )
 
-// Profile is one SSH executor profile as it is stored: nothing is trimmed.
-type Profile struct {
-	ID       string
-	Name     string
-	Executor string // the executor's name
-	Host     string // ssh_host
-	Alias    string // ssh_host_alias
-	Root     string // ssh_workdir_root, as typed
-	Reclaim  string // ssh_reclaim_task_dir, as stored
-}
+// profile is an executor profile with what the switch on it means.
+type profile struct{ ports.Profile }
 
 // On reports whether the profile has opted in: only the exact stored string
 // does, as in the projection and in core (006.1-3).
-func (p Profile) On() bool { return p.Reclaim == "true" }
+func (p profile) On() bool { return p.Reclaim == "true" }
 
 // Odd is the stored value where it looks like a switch that is on and is not.
-func (p Profile) Odd() string {
+func (p profile) Odd() string {
 	if p.On() || p.Reclaim == "false" || p.Reclaim == "" {
 		return ""
 	}
@@ -32,7 +25,7 @@ func (p Profile) Odd() string {
 
 // BlastHost is the machine the switch speaks of: the explicit host, else the
 // alias, else the executor's name. Source says which of them it is.
-func (p Profile) BlastHost() (host, source string) {
+func (p profile) BlastHost() (host, source string) {
 	switch {
 	case strings.TrimSpace(p.Host) != "":
 		return strings.TrimSpace(p.Host), "host"
@@ -42,8 +35,12 @@ func (p Profile) BlastHost() (host, source string) {
 	return p.Executor, "name of the executor"
 }
 
+// Where and WhereFrom are BlastHost's two halves.
+func (p profile) Where() string     { host, _ := p.BlastHost(); return host }
+func (p profile) WhereFrom() string { _, source := p.BlastHost(); return source }
+
 // Tree is where the directories lie that the switch speaks of.
-func (p Profile) Tree() string {
+func (p profile) Tree() string {
 	root := strings.TrimSpace(p.Root)
 	if root == "" {
 		root = "~/.kandev"
@@ -53,7 +50,7 @@ func (p Profile) Tree() string {
 
 // RootRefused says why no directory below the profile's root can ever be
 // removed, or "".
-func (p Profile) RootRefused() string {
+func (p profile) RootRefused() string {
 	if _, err := taskpath.ParseRoot(p.Root, ""); err != nil && !errors.Is(err, taskpath.ErrNeedsHome) {
 		return err.Error()
 	}

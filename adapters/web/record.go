@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kandev/reclaim/core"
+	"github.com/kandev/reclaim/ports"
 )
 
 // row is one question of a record, for people.
@@ -23,12 +24,12 @@ type row struct {
 	Findings []core.Finding
 	Checks   []core.Checkout
 	Lines    []string // what a script said, decoded
-	Raw      string   // question and answer as recorded
+	Raw      []string // question and answer as recorded
 	Decides  bool
 }
 
 type recordPage struct {
-	Filed    Filed
+	Filed    ports.Filed
 	Result   core.Result
 	Opening  []string
 	Rows     []row
@@ -103,7 +104,7 @@ func (c *Console) replay(ctx context.Context, r core.Record) *replayed {
 	return out
 }
 
-func story(filed Filed) recordPage {
+func story(filed ports.Filed) recordPage {
 	r := filed.Record
 	s := r.Snapshot
 	page := recordPage{Filed: filed, Result: r.Result}
@@ -138,7 +139,7 @@ func story(filed Filed) recordPage {
 func told(number int, e core.Exchange) row {
 	out := row{Number: number, Name: core.QueryName(e.Query), Asked: questionSays(e.Query)}
 	if raw, err := json.MarshalIndent(e, "", "  "); err == nil {
-		out.Raw = string(raw)
+		out.Raw = strings.Split(string(raw), "\n")
 	}
 	switch a := e.Answer.(type) {
 	case core.Ownership:

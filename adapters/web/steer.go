@@ -20,7 +20,7 @@ func (c *Console) overview(r *http.Request) (answer, error) {
 	ctx := r.Context()
 	var body struct {
 		On, Profiles, Kept, Waiting, Failed, Leftovers int
-		Held, Freed                                    int64
+		Held                                           int64
 	}
 	profiles, err := c.Store.Profiles(ctx)
 	if err != nil {
@@ -34,13 +34,9 @@ func (c *Console) overview(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	hosts, err := c.Store.Hosts(ctx)
-	if err != nil {
-		return answer{}, err
-	}
 	body.Profiles, body.Kept = len(profiles), len(kept)
 	for _, p := range profiles {
-		if p.On() {
+		if (profile{p}).On() {
 			body.On++
 		}
 	}
@@ -52,10 +48,11 @@ func (c *Console) overview(r *http.Request) (answer, error) {
 			body.Failed++
 		}
 	}
-	for _, h := range hosts {
-		body.Held += h.Held
-		body.Freed += h.Freed
-		body.Leftovers += len(h.Leftovers)
+	for _, k := range kept {
+		body.Held += k.Result.Bytes
+		if k.Begun {
+			body.Leftovers++
+		}
 	}
 	return answer{page: "overview", nav: "overview", title: "Overview", body: body}, nil
 }
@@ -64,25 +61,29 @@ func (c *Console) overview(r *http.Request) (answer, error) {
 const mostRows = 500
 
 func (c *Console) profiles(r *http.Request) (answer, error) {
-	profiles, err := c.Store.Profiles(r.Context())
-	return answer{page: "profiles", nav: "profiles", title: "Profiles", body: profiles}, err
+	stored, err := c.Store.Profiles(r.Context())
+	all := make([]profile, len(stored))
+	for i, p := range stored {
+		all[i] = profile{p}
+	}
+	return answer{page: "profiles", nav: "profiles", title: "Profiles", body: all}, err
 }
 
-func (c *Console) profile(r *http.Request) (Profile, error) {
+func (c *Console) profile(r *http.Request) (profile, error) {
 	profiles, err := c.Store.Profiles(r.Context())
 	if err != nil {
-		return Profile{}, err
+		return profile{}, err
 	}
 	for _, p := range profiles {
 		if p.ID == r.PathValue("id") {
-			return p, nil
+			return profile{p}, nil
 		}
 	}
-	return Profile{}, ErrNotFound
+	return profile{}, ports.ErrNotFound
 }
 
 type confirmation struct {
-	Profile Profile
+	Profile profile
 	Changed bool // since the person looked
 	Unread  bool // the box was not ticked
 }
@@ -124,7 +125,7 @@ func (c *Console) switchOff(r *http.Request) (answer, error) {
 }
 
 type keptPage struct {
-	Kept    []Kept
+	Kept    []ports.Kept
 	All     int // before the filter
 	Held    int64
 	Reason  string
@@ -141,7 +142,7 @@ func (c *Console) keptList(r *http.Request) (keptPage, error) {
 			page.Held += k.Result.Bytes
 		}
 	}
-	slices.SortStableFunc(page.Kept, func(a, b Kept) int { return cmp.Compare(b.Result.Bytes, a.Result.Bytes) })
+	slices.SortStableFunc(page.Kept, func(a, b ports.Kept) int { return cmp.Compare(b.Result.Bytes, a.Result.Bytes) })
 	return page, err
 }
 
@@ -213,7 +214,7 @@ type jobPage struct {
 	Job       ports.Job
 	Targets   []core.JobTarget
 	Unread    string // why the snapshot could not be read
-	Records   []Filed
+	Records   []ports.Filed
 	CanRetry  bool
 	CanCancel bool
 	NextTry   time.Time
@@ -222,7 +223,7 @@ type jobPage struct {
 func canRetry(s ports.State) bool { return s == ports.JobFailed || s == ports.RetryWait }
 
 func canCancel(s ports.State) bool {
-	return s == ports.Prepared || s == ports.Pending || s == ports.RetryWait
+	return s == ports.Pending || s == ports.RetryWait
 }
 
 func (c *Console) job(r *http.Request) (answer, error) {
@@ -246,11 +247,12 @@ func (c *Console) job(r *http.Request) (answer, error) {
 
 func (c *Console) retry(r *http.Request) (answer, error) {
 	id := r.PathValue("id")
-	if err := c.Store.Retry(r.Context(), id); err != nil {
+	due, err := c.Store.Retry(r.Context(), id)
+	if err != nil {
 		return answer{}, err
 	}
-	c.did(r, "a job was made due", "job_id", id)
-	return answer{to: at("jobs", id) + "?did=retried"}, nil
+	c.did(r, "a job was made due", "job_id", due, "as", id)
+	return answer{to: at("jobs", due) + "?did=retried"}, nil
 }
 
 func (c *Console) cancel(r *http.Request) (answer, error) {
@@ -271,10 +273,18 @@ func (c *Console) recordJSON(r *http.Request) (answer, error) {
 	return answer{file: append(raw, '\n'), fileName: "record.json", fileType: "application/json"}, err
 }
 
+type hostsPage struct {
+	Hosts []host
+	Cut   bool // older jobs were not looked at
+}
+
 func (c *Console) hosts(r *http.Request) (answer, error) {
-	hosts, err := c.Store.Hosts(r.Context())
-	slices.SortStableFunc(hosts, func(a, b Host) int { return cmp.Or(cmp.Compare(b.Held, a.Held), cmp.Compare(a.Name, b.Name)) })
-	return answer{page: "hosts", nav: "hosts", title: "Hosts", body: hosts}, err
+	jobs, err := c.Store.Jobs(r.Context(), "", mostRows)
+	if err != nil {
+		return answer{}, err
+	}
+	hosts, err := hostsOf(r.Context(), c.Store, jobs)
+	return answer{page: "hosts", nav: "hosts", title: "Hosts", body: hostsPage{hosts, len(jobs) == mostRows}}, err
 }
 
 func (c *Console) stopPage(*http.Request) (answer, error) {
@@ -288,7 +298,7 @@ func (c *Console) stop(r *http.Request) (answer, error) {
 		on = true
 	case "off":
 	default:
-		return answer{}, fmt.Errorf("%w: say on or off", ErrRefused)
+		return answer{}, fmt.Errorf("%w: say on or off", ports.ErrRefused)
 	}
 	if err := c.Store.SetStopped(r.Context(), on); err != nil {
 		return answer{}, err

@@ -1,106 +1,98 @@
 package web
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/ports"
 )
 
-// ErrNotFound says that storage has no row of that name. ErrRefused is wrapped
-// by the error of a change that the row's state does not allow; its text is for
-// the person who asked.
-var (
-	ErrNotFound = errors.New("not found")
-	ErrRefused  = errors.New("refused")
-)
-
-// Store is what the console reads and steers.
-type Store interface {
-	Profiles
-	Jobs
-	Directories
-	Records
-	StopAll
-}
-
-// Profiles are the SSH executor profiles, ordered by name.
-type Profiles interface {
-	Profiles(ctx context.Context) ([]Profile, error)
-	// SetReclaim stores the switch of one profile.
-	SetReclaim(ctx context.Context, id string, on bool) error
-}
-
-// Jobs is the queue as people see it.
-type Jobs interface {
-	// Jobs lists jobs, newest first, at most limit of them. An empty state means
-	// every state.
-	Jobs(ctx context.Context, state ports.State, limit int) ([]ports.Job, error)
-	Job(ctx context.Context, id string) (ports.Job, error)
-	// Retry makes a failed or waiting job due now; Cancel ends one that does not
-	// run. A job in another state is ErrRefused.
-	Retry(ctx context.Context, id string) error
-	Cancel(ctx context.Context, id string) error
-}
-
-// Directories is what became of every directory a job ever named.
-type Directories interface {
-	// Kept lists the directories whose latest verdict left them in place, largest
-	// first.
-	Kept(ctx context.Context) ([]Kept, error)
-	// JudgeAgain makes a new job from the same snapshot (D29) and names it.
-	JudgeAgain(ctx context.Context, jobID string) (string, error)
-	// Hosts tells every host a job ever named.
-	Hosts(ctx context.Context) ([]Host, error)
-}
-
-// Records keeps what attempts were decided from.
-type Records interface {
-	Record(ctx context.Context, id string) (Filed, error)
-	// RecordsOf lists the records of one job, newest first.
-	RecordsOf(ctx context.Context, jobID string) ([]Filed, error)
-}
-
-// StopAll is the switch that every removal reads before it begins.
-type StopAll interface {
-	Stopped(ctx context.Context) (bool, error)
-	SetStopped(ctx context.Context, on bool) error
-}
-
-// Kept is one directory that is still there, and why.
-type Kept struct {
-	Result    core.Result // of the latest attempt; its Record is the record's id, empty when none was kept
-	TaskTitle string      // empty when the task's row is gone
-	At        time.Time   // when it was last judged
-	Judging   string      // the unfinished job that judges it again, empty when there is none
-}
-
-// Filed is one record as it was kept.
-type Filed struct {
-	ID     string
-	At     time.Time
-	Record core.Record
-}
-
-// Host is one machine, over all its targets.
-type Host struct {
+// host is one machine, over the jobs that were looked at.
+type host struct {
 	Name      string
 	Targets   int
 	Removed   int
 	Kept      int
 	Freed     int64 // bytes removed
 	Held      int64 // bytes of what was kept, as last seen
-	Leftovers []Leftover
+	Leftovers []leftover
 	Fault     core.Fault // the latest, empty when the latest attempt had none
 	FaultSays string
 	FaultAt   time.Time
+	FaultJob  string
 }
 
-// Leftover is a removal that began and has not been seen to end.
-type Leftover struct {
-	JobID   string
-	TaskDir string
-	Since   time.Time
+// leftover is a removal that began and was not seen to end.
+type leftover struct{ JobID, TaskDir string }
+
+// hostsOf tells every host that the latest jobs name. A directory counts once,
+// as its latest job left it.
+func hostsOf(ctx context.Context, store ports.Desk, jobs []ports.Job) ([]host, error) {
+	all := map[string]*host{}
+	counted := map[[2]string]bool{}
+	for _, j := range jobs { // newest first
+		snapshot, err := core.ParseJobSnapshot(j.Snapshot)
+		if err != nil {
+			continue // the job's page says so
+		}
+		var sizes map[string]int64
+		for _, t := range snapshot.Targets() {
+			name := strings.ToLower(strings.TrimSuffix(t.Target.Host, "."))
+			directory := [2]string{name, j.TaskID + "\x00" + t.Target.TaskDir}
+			if counted[directory] {
+				continue
+			}
+			counted[directory] = true
+			if all[name] == nil {
+				all[name] = &host{Name: name}
+			}
+			h := all[name]
+			h.Targets++
+			if t.Outcome == "" {
+				continue
+			}
+			if sizes == nil {
+				if sizes, err = sizesOf(ctx, store, j.ID); err != nil {
+					return nil, err
+				}
+			}
+			switch t.Outcome {
+			case core.OutcomeRemoved:
+				h.Removed++
+				h.Freed += sizes[t.Target.TaskDir]
+				continue
+			case core.OutcomeFailed:
+				if j.UpdatedAt.After(h.FaultAt) {
+					h.Fault, h.FaultSays, h.FaultAt, h.FaultJob = t.Fault, t.Detail, j.UpdatedAt, j.ID
+				}
+			}
+			h.Kept++
+			h.Held += sizes[t.Target.TaskDir]
+			if t.Begun > 0 && !t.Settled() {
+				h.Leftovers = append(h.Leftovers, leftover{j.ID, t.Target.TaskDir})
+			}
+		}
+	}
+	out := make([]host, 0, len(all))
+	for _, h := range all {
+		out = append(out, *h)
+	}
+	slices.SortFunc(out, func(a, b host) int { return cmp.Or(cmp.Compare(b.Held, a.Held), cmp.Compare(a.Name, b.Name)) })
+	return out, nil
+}
+
+// sizesOf is how large each directory of a job was when it was last looked at.
+func sizesOf(ctx context.Context, store ports.Desk, jobID string) (map[string]int64, error) {
+	records, err := store.RecordsOf(ctx, jobID)
+	sizes := map[string]int64{}
+	for _, f := range records { // newest first
+		if at := f.Record.Snapshot.Target.TaskDir; sizes[at] == 0 {
+			sizes[at] = f.Record.Result.Bytes
+		}
+	}
+	return sizes, err
 }
