@@ -1,0 +1,308 @@
+package worker_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/kandev/reclaim/adapters/job"
+	"github.com/kandev/reclaim/adapters/sqlstore"
+	"github.com/kandev/reclaim/core"
+	"github.com/kandev/reclaim/ports"
+)
+
+// The tests below start this binary again as a worker of its own, to kill it.
+const (
+	processDB     = "RECLAIM_TEST_WORKER_DB"
+	processFaults = "RECLAIM_TEST_WORKER_FAULTS"
+	long          = "RECLAIM_TEST_LONG" // 50 kills under 200 jobs; minutes
+)
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(processDB); path != "" {
+		if err := process(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// process works on a database until it is killed.
+func process(path string) error {
+	t := &inProcess{}
+	defer t.end()
+	store, err := sqlstore.Open(context.Background(), openDB(t, path), sqlstore.SQLite)
+	if err != nil {
+		return err
+	}
+	w := newWorker(t, fmt.Sprint("w-", os.Getpid(), "-", time.Now().UnixNano()), store)
+	w.Poll, w.Beat, w.Stale = 200*time.Millisecond, time.Second, 10*time.Second
+	if os.Getenv(processFaults) != "" {
+		f := &faulty{store}
+		w.Jobs, w.Sessions = f, f
+		w.Phase.(*job.Phase).Row = f
+	}
+	return w.Run(context.Background())
+}
+
+// inProcess is a testing.TB for a process that is no test.
+type inProcess struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (p *inProcess) Helper()          {}
+func (p *inProcess) Cleanup(f func()) { p.cleanups = append(p.cleanups, f) }
+func (p *inProcess) Fatal(args ...any) {
+	fmt.Fprintln(os.Stderr, args...)
+	os.Exit(1)
+}
+
+func (p *inProcess) end() {
+	for _, f := range p.cleanups {
+		f()
+	}
+}
+
+// faulty is a store one write in six of which fails.
+type faulty struct{ *sqlstore.Store }
+
+var errHiccup = errors.New("the database hiccups")
+
+func hiccup() error {
+	if rand.IntN(6) == 0 {
+		return errHiccup
+	}
+	return nil
+}
+
+func (f *faulty) Lease(ctx context.Context, worker string, hold []string) (ports.Job, bool, error) {
+	if err := hiccup(); err != nil {
+		return ports.Job{}, false, err
+	}
+	return f.Store.Lease(ctx, worker, hold)
+}
+
+func (f *faulty) Beat(ctx context.Context, token ports.Token) error {
+	if err := hiccup(); err != nil {
+		return err
+	}
+	return f.Store.Beat(ctx, token)
+}
+
+func (f *faulty) Finish(ctx context.Context, token ports.Token, end ports.Ending) error {
+	if err := hiccup(); err != nil {
+		return err
+	}
+	err := f.Store.Finish(ctx, token, end)
+	return errors.Join(err, hiccup()) // it may be written and not be known to be
+}
+
+func (f *faulty) Forget(ctx context.Context, taskID string, sessionIDs []string) error {
+	if err := hiccup(); err != nil {
+		return err
+	}
+	return f.Store.Forget(ctx, taskID, sessionIDs)
+}
+
+func (f *faulty) Begin(ctx context.Context, query core.Begin) core.Begun {
+	if err := hiccup(); err != nil {
+		return core.Begun{Ending: core.BeginFailed, Detail: err.Error()}
+	}
+	begun := f.Store.Begin(ctx, query)
+	if err := hiccup(); err != nil { // recorded, and not known to be
+		return core.Begun{Ending: core.BeginFailed, Detail: err.Error()}
+	}
+	return begun
+}
+
+func (f *faulty) Conclude(ctx context.Context, c ports.Conclusion) error {
+	if err := hiccup(); err != nil {
+		return err
+	}
+	return f.Store.Conclude(ctx, c)
+}
+
+// archived adds a task with a finished session in a checkout of its own, and
+// archives it.
+func (w *world) archived(task, make string) (dir string) {
+	w.Helper()
+	dir = w.root + "/tasks/" + task
+	w.sh("", `mkdir -p "$1/tasks" && git clone -q --no-hardlinks "$2" "$3" && cd "$3" && git config user.name n && git config user.email e@x && eval "$4"`, w.root, w.remote, dir, make)
+	target := w.target
+	target.WorkdirRoot, target.TaskDir = w.root, dir
+	metadata, err := core.WithLaunched([]byte(`{"executor_profile_id":"p","ssh_reclaim_task_dir":"true"}`), target,
+		map[string]string{"ssh_workdir_root": w.root, "ssh_host_fingerprint": target.Fingerprint})
+	if err != nil {
+		w.Fatal(err)
+	}
+	now := time.Now().UTC()
+	w.exec(`INSERT INTO tasks (id, title, created_at, updated_at) VALUES (?, ?, ?, ?)`, task, task, now, now)
+	w.exec(`INSERT INTO task_environments (id, task_id, executor_type, executor_id, executor_profile_id, workspace_path, created_at, updated_at)
+		VALUES (?, ?, 'ssh', 'e', 'p', ?, ?, ?)`, "env-"+task, task, dir, now, now)
+	w.exec(`INSERT INTO executors_running (id, session_id, task_id, executor_id, execution_profile_id, runtime, status, metadata, created_at, updated_at)
+		VALUES (?, ?, ?, 'e', 'p', 'ssh', 'stopped', ?, ?, ?)`, "run-"+task, "s-"+task, task, string(metadata), now, now)
+	w.archive(task)
+	return dir
+}
+
+func TestNothingIsLostOrDoneTwiceWhenTheWorkerIsKilledAtAnyMoment(t *testing.T) {
+	killing(t)
+}
+
+func TestNothingIsLostOrDoneTwiceWhenTheWorkerIsKilledAndItsStoreFailsAtRandom(t *testing.T) {
+	killing(t, processFaults+"=1")
+}
+
+func killing(t *testing.T, environment ...string) {
+	kills, jobs, bound := 5, 8, 3*time.Minute
+	if os.Getenv(long) != "" {
+		kills, jobs, bound = 50, 200, 40*time.Minute
+	}
+	w := newWorld(t)
+	type expected struct{ dir, outcome, reason, content string }
+	want := map[string]expected{}
+	for i := range jobs {
+		task := fmt.Sprint("t", i)
+		switch i % 4 {
+		case 0, 1:
+			want[task] = expected{dir: w.archived(task, ":"), outcome: core.OutcomeRemoved}
+		case 2:
+			want[task] = expected{w.archived(task, "echo precious >unsaved"), core.OutcomeSkipped, string(core.DirtyWorktree), "unsaved"}
+		case 3:
+			want[task] = expected{w.archived(task, "echo precious >unsaved && git add . && git commit -qm work"), core.OutcomeSkipped, string(core.UnpushedCommits), "unsaved"}
+		}
+	}
+	path := filepath.Join(w.base, "reclaim.db")
+	start := func() *exec.Cmd {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		child := exec.Command(self)
+		child.Env = append(append(os.Environ(), processDB+"="+path), environment...)
+		child.Stderr = os.Stderr
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return child
+	}
+	kill := func(child *exec.Cmd) {
+		if err := child.Process.Kill(); err != nil {
+			t.Errorf("the worker ended by itself: %v", err)
+		}
+		_ = child.Wait()
+	}
+	judged := map[string]bool{}
+	anew := map[string]bool{} // removed directories that were made again: nobody's to remove
+	rows := func() (open int) {
+		t.Helper()
+		all, err := w.db.Query(`SELECT task_id, state, attempts, resource_snapshot, last_error FROM task_resource_cleanup_jobs`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer all.Close()
+		for all.Next() {
+			var task, state, lastError string
+			var attempts int
+			var snapshot sql.RawBytes
+			if err := all.Scan(&task, &state, &attempts, &snapshot, &lastError); err != nil {
+				t.Fatal(err)
+			}
+			if state == "failed" || state == "cancelled" {
+				t.Errorf("%s is %s: %s", task, state, lastError)
+			}
+			if state != "succeeded" {
+				open++
+				continue
+			}
+			if judged[task] {
+				continue
+			}
+			judged[task] = true
+			parsed, err := core.ParseJobSnapshot(snapshot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, expect := parsed.Targets()[0], want[task]
+			if got.Outcome != expect.outcome || string(got.Reason) != expect.reason {
+				t.Errorf("%s came to %s %s after %d attempts, not %s %s: %s", task, got.Outcome, got.Reason, attempts, expect.outcome, expect.reason, got.Detail)
+				w.story(task)
+			}
+			if expect.outcome != core.OutcomeRemoved {
+				continue
+			}
+			if w.there(expect.dir) {
+				t.Errorf("%s is recorded as removed, and is there", task)
+				continue
+			}
+			if err := os.Mkdir(expect.dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			anew[task] = true
+		}
+		return open
+	}
+	// Kills a second or two apart; a retry's delay must not make the test wait.
+	hurry := func() {
+		w.exec(`UPDATE task_resource_cleanup_jobs SET next_attempt_at = NULL, attempts = min(attempts, 5) WHERE state = 'retry_wait'`)
+	}
+	for range kills {
+		child := start()
+		time.Sleep(200*time.Millisecond + time.Duration(rand.IntN(1800))*time.Millisecond)
+		kill(child)
+		rows()
+		hurry()
+	}
+	child := start()
+	defer kill(child)
+	deadline := time.Now().Add(bound)
+	for rows() > 0 {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d jobs have not ended", rows())
+		}
+		time.Sleep(300 * time.Millisecond)
+		hurry()
+	}
+	for task, expect := range want {
+		if expect.outcome == core.OutcomeRemoved {
+			if !w.there(expect.dir) || !anew[task] {
+				t.Errorf("%s was removed again after it had been made anew", task)
+			}
+			continue
+		}
+		if content, err := os.ReadFile(filepath.Join(expect.dir, expect.content)); string(content) != "precious\n" {
+			t.Errorf("%s lost its work: %q %v", task, content, err)
+		}
+	}
+	if left, _ := filepath.Glob(w.root + "/tasks/.reclaim-*"); len(left) > 0 {
+		t.Errorf("holders are left: %v", left)
+	}
+}
+
+// story logs what each attempt at the task's directory asked and was told.
+func (w *world) story(task string) {
+	w.Helper()
+	var id string
+	if err := w.db.QueryRow(`SELECT id FROM task_resource_cleanup_jobs WHERE task_id = ?`, task).Scan(&id); err != nil {
+		w.Fatal(err)
+	}
+	filed, err := w.store.Desk().RecordsOf(w.Context(), id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, f := range filed {
+		raw, err := json.Marshal(f.Record.Transcript)
+		w.Logf("%s attempt %d, at %s: %s %v", task, f.Record.Result.Attempt, f.At, raw, err)
+	}
+}
