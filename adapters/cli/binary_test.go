@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kandev/reclaim/core"
+)
+
+// build makes the program as people get it.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "reclaim")
+	command := exec.Command("go", "build", "-o", binary, "./reclaim")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
+func TestTheDemoShowsEveryReasonAndLeavesNothingBehind(t *testing.T) {
+	binary, temp := build(t), t.TempDir()
+	command := exec.Command(binary, "demo", "--json")
+	// Whoever calls has a home and settings of his own; none of it counts.
+	home := t.TempDir()
+	write(t, filepath.Join(home, ".gitconfig"), "[core]\n\thooksPath = /nowhere\n[commit]\n\tgpgsign = true\n[init]\n\tdefaultBranch = trunk\n")
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + temp, "GIT_DIR=/nowhere"}
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, &stdout, &stderr)
+	}
+	var shown struct{ Results []core.Result }
+	if err := json.Unmarshal(stdout.Bytes(), &shown); err != nil {
+		t.Fatal(err)
+	}
+	var reasons []string
+	outcomes := map[string]int{}
+	for _, r := range shown.Results {
+		outcomes[r.Outcome]++
+		if r.Reason != "" && !slices.Contains(reasons, string(r.Reason)) {
+			reasons = append(reasons, string(r.Reason))
+		}
+		if r.Cure == nil || r.Checkouts == nil {
+			t.Errorf("%s: a list is null", r.TaskID)
+		}
+	}
+	var want []string
+	for _, r := range core.Reasons() {
+		want = append(want, string(r))
+	}
+	slices.Sort(reasons)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, reasons); diff != "" {
+		t.Error(diff)
+	}
+	if outcomes[core.OutcomeRemoved] < 2 || outcomes[core.OutcomeFailed] < 2 {
+		t.Errorf("%v", outcomes)
+	}
+	for _, dir := range []string{temp, home} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.Name() != ".gitconfig" {
+				t.Errorf("left behind: %s", filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+}
+
+// A find that comes first on PATH tells that it was called and then waits, so
+// that the signal comes in the middle of the inventory.
+func TestAnAttemptThatIsInterruptedIsCancelled(t *testing.T) {
+	binary, m := build(t), newMachine(t)
+	bin, called, hold := filepath.Join(m.home, "bin"), filepath.Join(m.home, "called"), filepath.Join(m.home, "hold")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, fifo := range []string{called, hold} {
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := "#!/bin/sh\necho >'" + called + "'\nread never <'" + hold + "'\n"
+	if err := os.WriteFile(filepath.Join(bin, "find"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(binary, "attempt", m.caseFile, "--local", "--json")
+	command.Env = append(append([]string{}, m.env...), "PATH="+bin+":"+os.Getenv("PATH"))
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.ReadFile(called); err != nil { // returns once find was called
+		t.Fatal(err)
+	}
+	if err := command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait()
+	var r core.Result
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatalf("%v: %s%s", err, &stdout, &stderr)
+	}
+	if code := command.ProcessState.ExitCode(); code != exitKept || r.Outcome != core.OutcomeCancelled {
+		t.Errorf("exit %d, %s: %s", code, r.Outcome, r.Detail)
+	}
+	if _, err := os.Stat(m.dir); err != nil {
+		t.Error(err)
+	}
+	if r := m.finish(t, "attempt", m.caseFile, "--local", "--json"); r.Outcome != core.OutcomeRemoved {
+		t.Errorf("afterwards: %s", decided(r))
+	}
+}
+
+func TestTheBinaryNamesItself(t *testing.T) {
+	out, err := exec.Command(build(t), "version").Output()
+	if err != nil || !strings.Contains(string(out), core.Digest()) || !strings.Contains(string(out), "OPA 1.") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
