@@ -173,6 +173,9 @@ var within = []struct {
 	{"adapters/sshhost", []string{"core", "ports", "adapters/sshhost", "adapters/frame"}, "one adapter never needs another"},
 	{"adapters/sqlstore", []string{"core", "ports", "adapters/sqlstore"}, "one adapter never needs another"},
 	{"adapters/memstore", []string{"core", "ports", "adapters/memstore"}, "one adapter never needs another"},
+	{"adapters/launch", []string{"core", "ports", "adapters/launch"}, "a launch needs a dialer, whichever"},
+	{"adapters/worker", []string{"core", "ports", "adapters/worker", "adapters/job"}, "the worker is the phase's backend; storage and transport are given to it"},
+	{"adapters/web", []string{"core", "ports", "adapters/web"}, "the console sees storage through ports and connects to nothing itself"},
 }
 
 // kept says that what lies below path is imported only below one of by.
@@ -215,6 +218,31 @@ func TestImportsPointInwards(t *testing.T) {
 		}
 	}
 }
+
+// A rule about a package that is gone forbids nothing and misleads.
+func TestEveryImportRuleIsAboutSomething(t *testing.T) {
+	var named []string
+	for _, rule := range within {
+		named = append(append(named, rule.pkg), rule.only...)
+	}
+	for _, rule := range kept {
+		named = append(named, rule.by...)
+		if inside, ours := strings.CutPrefix(rule.path, module+"/"); ours {
+			named = append(named, inside)
+		}
+	}
+	for _, pkg := range named {
+		if slices.Contains(awaited, pkg) {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join("..", filepath.FromSlash(pkg))); err != nil || !info.IsDir() {
+			t.Errorf("a rule names %s, which is not there", pkg)
+		}
+	}
+}
+
+// awaited are packages of the design that are not built yet.
+var awaited = []string{"adapters/riverqueue"}
 
 func TestTheTopLevelHoldsNothingElse(t *testing.T) {
 	entries, err := os.ReadDir("..")

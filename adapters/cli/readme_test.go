@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/alecthomas/kong"
 )
 
 // typed is one command of a README session and what the README shows of its
@@ -106,4 +108,65 @@ func readmeMachine(t *testing.T, m machine) {
 	m.writeCase(t, func(c map[string]any) { c["target"].(map[string]any)["task_dir"] = second })
 	write(t, filepath.Join(m.dir, "app.go"), "package app // otherwise\n")
 	m.git(t, m.dir, "stash", "-q")
+}
+
+// What the README shows of embedding is compiled, word for word.
+func TestTheReadmesEmbeddingCompiles(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("../job/example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	if len(blocks) != 1 {
+		t.Fatalf("the README has %d blocks of Go", len(blocks))
+	}
+	flat := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	if !strings.Contains(flat(string(example)), flat(blocks[0][1])) {
+		t.Errorf("adapters/job/example_test.go does not hold\n%s", blocks[0][1])
+	}
+}
+
+// Every command the README names is one, and every command is shown, in the
+// README or in a session.
+func TestEveryCommandIsKnownAndTried(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := string(readme)
+	sessions, err := filepath.Glob("testdata/sessions/*.txtar")
+	if err != nil || len(sessions) == 0 {
+		t.Fatal(sessions, err)
+	}
+	for _, path := range sessions {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tried += string(text)
+	}
+	parser, err := kong.New(&grammar{}, kong.Name("reclaim"), kong.Vars{"db": ""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, leaf := range parser.Model.Leaves(false) {
+		words := commandPath(leaf)
+		known[words[0]] = true
+		if words[len(words)-1] == "list" {
+			continue // the default of its command
+		}
+		if command := "reclaim " + strings.Join(words, " "); !strings.Contains(tried, command) {
+			t.Errorf("nobody tries %q", command)
+		}
+	}
+	for _, named := range regexp.MustCompile("(?:`|\\$ |\n    )reclaim ([a-z-]+)").FindAllStringSubmatch(string(readme), -1) {
+		if !known[named[1]] {
+			t.Errorf("the README names %q", named[0])
+		}
+	}
 }

@@ -1,0 +1,46 @@
+package job_test
+
+import (
+	"context"
+
+	"github.com/kandev/reclaim/adapters/job"
+	"github.com/kandev/reclaim/adapters/sshhost"
+	"github.com/kandev/reclaim/core"
+	"github.com/kandev/reclaim/policy"
+	"github.com/kandev/reclaim/ports"
+)
+
+// backend is what an embedding backend has already: who owns what, and its own
+// job rows.
+type backend interface {
+	ports.Owners
+	ports.Row
+}
+
+type jobRow struct {
+	ID, TaskID string
+	Trigger    core.Trigger
+	Attempts   int
+	Snapshot   []byte
+}
+
+func giveUp(row *jobRow, err error) error { return err }
+
+// A backend runs the phase on a job whose row it has made running. The README
+// shows the body of this function.
+func Example() {
+	_ = func(ctx context.Context, store backend, row *jobRow) error {
+		rules, err := policy.New()
+		if err != nil {
+			return err
+		}
+		phase := &job.Phase{Dialer: sshhost.New(sshhost.Options{}), Policy: rules, Owners: store, Row: store}
+		report, err := phase.Run(ctx, job.Job{ID: row.ID, TaskID: row.TaskID, Trigger: row.Trigger, Attempt: row.Attempts,
+			Snapshot: row.Snapshot, Stops: job.StopsSucceeded, Hook: core.HookNone})
+		row.Snapshot = report.Snapshot // the outcomes folded in, every other byte as it was
+		if job.Final(err) {
+			return giveUp(row, err) // no retry changes it
+		}
+		return err // nil: removed, or kept for a reason that stands in the snapshot
+	}
+}
