@@ -16,19 +16,25 @@ import (
 	"github.com/kandev/reclaim/core"
 )
 
-// build makes the program as people get it.
-func build(t *testing.T) string {
-	t.Helper()
+// The program as people get it.
+func TestTheProgram(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "reclaim")
 	command := exec.Command("go", "build", "-o", binary, "./reclaim")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return binary
+	t.Run("names itself", func(t *testing.T) {
+		out, err := exec.Command(binary, "version").Output()
+		if err != nil || !strings.Contains(string(out), core.Digest()) || !strings.Contains(string(out), "OPA 1.") {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	t.Run("shows every reason in its demo and leaves nothing behind", func(t *testing.T) { demonstrated(t, binary) })
+	t.Run("cancels an attempt that is interrupted", func(t *testing.T) { interrupted(t, binary) })
 }
 
-func TestTheDemoShowsEveryReasonAndLeavesNothingBehind(t *testing.T) {
-	binary, temp := build(t), t.TempDir()
+func demonstrated(t *testing.T, binary string) {
+	temp := t.TempDir()
 	command := exec.Command(binary, "demo", "--json")
 	// Whoever calls has a home and settings of his own; none of it counts.
 	home := t.TempDir()
@@ -81,8 +87,8 @@ func TestTheDemoShowsEveryReasonAndLeavesNothingBehind(t *testing.T) {
 
 // A find that comes first on PATH tells that it was called and then waits, so
 // that the signal comes in the middle of the inventory.
-func TestAnAttemptThatIsInterruptedIsCancelled(t *testing.T) {
-	binary, m := build(t), newMachine(t)
+func interrupted(t *testing.T, binary string) {
+	m := newMachine(t)
 	bin, called, hold := filepath.Join(m.home, "bin"), filepath.Join(m.home, "called"), filepath.Join(m.home, "hold")
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		t.Fatal(err)
@@ -122,12 +128,5 @@ func TestAnAttemptThatIsInterruptedIsCancelled(t *testing.T) {
 	}
 	if r := m.finish(t, "attempt", m.caseFile, "--local", "--json"); r.Outcome != core.OutcomeRemoved {
 		t.Errorf("afterwards: %s", decided(r))
-	}
-}
-
-func TestTheBinaryNamesItself(t *testing.T) {
-	out, err := exec.Command(build(t), "version").Output()
-	if err != nil || !strings.Contains(string(out), core.Digest()) || !strings.Contains(string(out), "OPA 1.") {
-		t.Errorf("%v: %s", err, out)
 	}
 }
