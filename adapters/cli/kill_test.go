@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/kandev/reclaim/core"
@@ -52,19 +53,25 @@ func TestARemovalKilledInTheMiddleIsFinishedByTheNext(t *testing.T) {
 		"the command, the script and its shell": `kill -9 $COMMAND; kill -9 0`,
 	}
 	for victim, kills := range victims {
-		t.Run(victim, func(t *testing.T) {
-			m := newMachine(t)
-			bin := filepath.Join(m.home, "bin")
-			if err := os.Mkdir(bin, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			rm, err := exec.LookPath("rm")
-			if err != nil {
-				t.Fatal(err)
-			}
-			flag := filepath.Join(m.home, "interrupt")
-			write(t, flag, "")
-			script := fmt.Sprintf(`#!/bin/sh
+		for _, keeps := range []string{"beside the case", "in a record"} {
+			t.Run(victim+"/"+keeps, func(t *testing.T) { midway(t, kills, keeps) })
+		}
+	}
+}
+
+func midway(t *testing.T, kills, keeps string) {
+	m := newMachine(t)
+	bin := filepath.Join(m.home, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	rm, err := exec.LookPath("rm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flag := filepath.Join(m.home, "interrupt")
+	write(t, flag, "")
+	script := fmt.Sprintf(`#!/bin/sh
 for last; do :; done
 if [ -e %[1]s ] && [ -d "$last/.git" ]; then
   %[2]s %[1]s
@@ -74,22 +81,59 @@ if [ -e %[1]s ] && [ -d "$last/.git" ]; then
 fi
 exec %[2]s "$@"
 `, flag, rm, kills)
-			if err := os.WriteFile(filepath.Join(bin, "rm"), []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			path := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "RECLAIM_TEST_PID_IN=" + flag + ".pid"}
-			args := []string{"attempt", m.caseFile, "--local", "--json"}
-			first := m.reclaim(t, path, args...)
-			if _, err := os.Stat(flag); !os.IsNotExist(err) {
-				t.Fatalf("nothing was interrupted: exit %d, %s %s", first.status, first.stdout, first.stderr)
-			}
-			if first.status == exitDone {
-				t.Errorf("the interrupted removal was called done: %s", first.stdout)
-			}
-			if r := m.finish(t, args...); r.Outcome != core.OutcomeRemoved {
-				t.Errorf("the next attempt came to %s: %s", headline(r), r.Detail)
-			}
-			m.gone(t)
-		})
+	if err := os.WriteFile(filepath.Join(bin, "rm"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "RECLAIM_TEST_PID_IN=" + flag + ".pid"}
+	args := []string{"attempt", m.caseFile, "--local", "--json"}
+	if keeps == "in a record" {
+		args = append(args, "--record", filepath.Join(m.home, "record.json"))
+	}
+	first := m.reclaim(t, path, args...)
+	if _, err := os.Stat(flag); !os.IsNotExist(err) {
+		t.Fatalf("nothing was interrupted: exit %d, %s %s", first.status, first.stdout, first.stderr)
+	}
+	if first.status == exitDone {
+		t.Errorf("the interrupted removal was called done: %s", first.stdout)
+	}
+	if r := m.finish(t, args...); r.Outcome != core.OutcomeRemoved {
+		t.Errorf("the next attempt came to %s: %s", headline(r), r.Detail)
+	}
+	m.gone(t)
+}
+
+func TestARecordThatAloneKnowsOfABeginIsNeverOverwritten(t *testing.T) {
+	m := newMachine(t)
+	record := filepath.Join(m.home, "record.json")
+	args := []string{"attempt", m.caseFile, "--local", "--json", "--record", record}
+	if killed := m.reclaim(t, []string{"RECLAIM_TEST_KILL_AT_LINE=8"}, append(args, "--verbose")...); killed.status != -1 {
+		t.Fatalf("%+v", killed)
+	}
+	before, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.writeCase(t, func(c map[string]any) { c["job_id"] = "job-8" })
+	if got := m.reclaim(t, nil, args...); got.status != exitUsage || !strings.Contains(got.stderr, "job-7") {
+		t.Errorf("another job's attempt: %+v", got)
+	}
+	if after, err := os.ReadFile(record); err != nil || string(after) != string(before) {
+		t.Errorf("the record was overwritten: %v", err)
+	}
+	m.writeCase(t, func(map[string]any) {})
+	// A look at the case keeps what the record knows.
+	if got := m.reclaim(t, nil, append(args, "--dry-run")...); got.result(t).Outcome != core.OutcomeReclaimable {
+		t.Errorf("looked at: %+v", got)
+	}
+	if looked, err := readRecord(record); err != nil || !begunIn(looked) {
+		t.Errorf("the look has forgotten the begin: %v", err)
+	}
+	if r := m.reclaim(t, nil, args...).result(t); r.Outcome != core.OutcomeRemoved {
+		t.Errorf("finished: %s", decided(r))
+	}
+	// Now nothing hangs on it, and another case may take its place.
+	m.writeCase(t, func(c map[string]any) { c["job_id"] = "job-8" })
+	if r := m.reclaim(t, nil, args...).result(t); r.JobID != "job-8" || r.Cause != core.AlreadyAbsent {
+		t.Errorf("another case afterwards: %s", decided(r))
 	}
 }
