@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -30,6 +32,7 @@ func TestTheProgram(t *testing.T) {
 		}
 	})
 	t.Run("shows every reason in its demo and leaves nothing behind", func(t *testing.T) { demonstrated(t, binary) })
+	t.Run("works until it is interrupted", func(t *testing.T) { works(t, binary) })
 	t.Run("cancels an attempt that is interrupted", func(t *testing.T) { interrupted(t, binary) })
 }
 
@@ -128,5 +131,47 @@ func interrupted(t *testing.T, binary string) {
 	}
 	if r := m.finish(t, "attempt", m.caseFile, "--local", "--json"); r.Outcome != core.OutcomeRemoved {
 		t.Errorf("afterwards: %s", decided(r))
+	}
+}
+
+// The worker takes what becomes due while it runs, and puts everything down when
+// it is told to end.
+func works(t *testing.T, binary string) {
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "jobs.db")
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command(binary, append(args, "--db", dsn)...).Output()
+		if err != nil {
+			t.Fatalf("%v: %v %s", args, err, out)
+		}
+		return string(out)
+	}
+	run("db", "init")
+	db, err := openDatabase(t.Context(), dsn, writes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d demo
+	target := core.Target{Host: "127.0.0.1", Port: 1, User: "dev", Fingerprint: "SHA256:" + strings.Repeat("A", 43), WorkdirRoot: "/srv/kandev", TaskDir: "/srv/kandev/tasks/t-1", Enabled: true}
+	if err := errors.Join(d.profiles(t.Context(), db.DB), d.launch(t.Context(), db.DB, situation{name: "t-1"}, target), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	run("task", "archive", "t-1")
+	worker := exec.Command(binary, "work", "--db", dsn)
+	var stdout, stderr bytes.Buffer
+	worker.Stdout, worker.Stderr = &stdout, &stderr
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(run("jobs", "--state", "retry_wait"), "t-1"); {
+		if time.Now().After(deadline) {
+			t.Fatal("the job was not attempted")
+		}
+	}
+	if err := worker.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := worker.Wait(); err != nil || stdout.Len() > 0 || !strings.Contains(stderr.String(), "task_id=t-1") {
+		t.Errorf("%v, stdout %q, the log %s", err, &stdout, &stderr)
 	}
 }

@@ -101,7 +101,7 @@ func TestAHostsDatabaseIsReadAndNeverWritten(t *testing.T) {
 		}
 	}
 	// The host runs on, and most of this stands in its journal.
-	content := func() string {
+	content := func(path string) string {
 		var all string
 		for _, part := range []string{"", "-wal"} {
 			raw, err := os.ReadFile(path + part)
@@ -112,7 +112,7 @@ func TestAHostsDatabaseIsReadAndNeverWritten(t *testing.T) {
 		}
 		return all
 	}
-	before := content()
+	before := content(path)
 	for _, reads := range [][]string{{"jobs"}, {"job", "show", "job-1"}, {"kept"}, {"profiles"}} {
 		got := call(t, append(reads, "--db", dsn)...)
 		if got.status != exitDone || got.stderr != "" {
@@ -132,8 +132,26 @@ func TestAHostsDatabaseIsReadAndNeverWritten(t *testing.T) {
 			t.Errorf("%v: %+v; want exit 2 and one sentence", writes, got)
 		}
 	}
-	if content() != before {
+	if content(path) != before {
 		t.Error("the host's database has changed")
+	}
+	// A host that crashed has left its journal; it is the host's to put right.
+	crashed := filepath.Join(t.TempDir(), "host.db")
+	for _, part := range []string{"", "-wal"} {
+		raw, err := os.ReadFile(path + part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, crashed+part, string(raw))
+	}
+	if got := call(t, "kept", "--db", "sqlite:"+crashed); got.status != exitDone || !strings.Contains(got.stdout, "kept: dirty_worktree") {
+		t.Errorf("kept: %+v", got)
+	}
+	if got := call(t, "work", "--once", "--db", "sqlite:"+crashed); got.status != exitUsage {
+		t.Errorf("work: %+v", got)
+	}
+	if content(crashed) != before {
+		t.Error("the crashed host's database has changed")
 	}
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 3 {
 		t.Errorf("beside it lies more: %v %v", entries, err)
