@@ -4,7 +4,10 @@ import data.policy.pathshape
 
 facts(moment, home, root, dir) := {"moment": moment, "path": {"home": home, "root": root, "dir": dir}}
 
-long(n) := concat("", ["x" | some _ in numbers.range(1, n)])
+# n times an x, up to 4096.
+long(n) := substring(replace(replace(x16, "x", x16), "x", x16), 0, n)
+
+x16 := "xxxxxxxxxxxxxxxx"
 
 judged(given, good) if {
 	pathshape.passed == good with input as given
@@ -118,6 +121,11 @@ test_only_before_the_greeting[moment] if {
 	some moment in {"remove", "", "Connect"}
 	judged(facts(moment, "", "~/.kandev", "/home/dev/.kandev/tasks/a"), false)
 	judged(facts(moment, "", "/srv/k", "/srv/k/tasks/a"), false)
+}
+
+test_a_home_directory_named_tasks if {
+	judged(facts("remove", "/srv/tasks", "/srv/tasks", "/srv/tasks/tasks/a"), false)
+	judged(facts("remove", "/srv/tasks", "/srv/k", "/srv/k/tasks/a"), true)
 }
 
 test_a_home_that_is_known_is_used if {
