@@ -129,15 +129,22 @@ func (s seed) at(at time.Time) any {
 	return at.UTC().Format("2006-01-02 15:04:05.999999999-07:00")
 }
 
+// numbered writes PostgreSQL's placeholders.
+func numbered(dialect sqlstore.Dialect, query string) string {
+	if dialect != sqlstore.PostgreSQL {
+		return query
+	}
+	parts := strings.Split(query, "?")
+	query = parts[0]
+	for i, part := range parts[1:] {
+		query += "$" + strconv.Itoa(i+1) + part
+	}
+	return query
+}
+
 func (s seed) exec(t testing.TB, query string, args ...any) {
 	t.Helper()
-	if s.dialect == sqlstore.PostgreSQL {
-		parts := strings.Split(query, "?")
-		query = parts[0]
-		for i, part := range parts[1:] {
-			query += "$" + strconv.Itoa(i+1) + part
-		}
-	}
+	query = numbered(s.dialect, query)
 	if _, err := s.db.Exec(query, args...); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}

@@ -4,9 +4,9 @@
 -- lower case, or ? for everything SQL cannot compare; path is the directory in
 -- lower case. It is a superset: core reads the rows themselves.
 CREATE TABLE reclaim_places (source TEXT NOT NULL, row_id TEXT NOT NULL, bucket TEXT COLLATE "C" NOT NULL, path TEXT COLLATE "C" NOT NULL);
-CREATE INDEX ix_places_row ON reclaim_places(source, row_id);
-CREATE INDEX ix_places_bucket ON reclaim_places(source, bucket, row_id);
-CREATE INDEX ix_places_path ON reclaim_places(source, path, row_id);
+CREATE INDEX ix_places_row ON reclaim_places(row_id, source);
+CREATE INDEX ix_places_bucket ON reclaim_places(bucket, source, row_id);
+CREATE INDEX ix_places_path ON reclaim_places(path, source, row_id);
 
 CREATE FUNCTION reclaim_place(source TEXT, row_id TEXT, dir TEXT, odd BOOLEAN) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

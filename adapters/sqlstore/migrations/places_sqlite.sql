@@ -4,9 +4,9 @@
 -- lower case, or ? for everything SQL cannot compare; path is the directory in
 -- lower case. It is a superset: core reads the rows themselves.
 CREATE TABLE reclaim_places (source TEXT NOT NULL, row_id TEXT NOT NULL, bucket TEXT NOT NULL, path TEXT NOT NULL);
-CREATE INDEX ix_places_row ON reclaim_places(source, row_id);
-CREATE INDEX ix_places_bucket ON reclaim_places(source, bucket, row_id);
-CREATE INDEX ix_places_path ON reclaim_places(source, path, row_id);
+CREATE INDEX ix_places_row ON reclaim_places(row_id, source);
+CREATE INDEX ix_places_bucket ON reclaim_places(bucket, source, row_id);
+CREATE INDEX ix_places_path ON reclaim_places(path, source, row_id);
 
 CREATE VIEW reclaim_launch_places AS
 SELECT row_id, CASE WHEN odd THEN '?' ELSE lower(substr(dir, length(rtrim(dir, replace(dir, '/', ''))) + 1)) END AS bucket, CASE WHEN odd THEN '' ELSE lower(dir) END AS path
