@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/kandev/reclaim/adapters/sqlstore"
 	"github.com/kandev/reclaim/adapters/sqlstore/pgtest"
-	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/ports"
 	"github.com/kandev/reclaim/ports/porttest"
 )
@@ -33,6 +33,13 @@ func postgres() *pgtest.Server {
 }
 
 func TestMain(m *testing.M) {
+	if spec := os.Getenv(workerEnv); spec != "" {
+		if err := workUntilKilled(spec, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	status := m.Run()
 	if server.Server != nil {
 		server.Stop()
@@ -225,5 +232,3 @@ func (s seed) Remove(t testing.TB, table, id string) {
 	t.Helper()
 	s.exec(t, `DELETE FROM `+table+` WHERE id = ?`, id)
 }
-
-var _ = core.Archive
