@@ -263,3 +263,16 @@ func (s JobSnapshot) Again() (JobSnapshot, error) {
 	}
 	return s, nil
 }
+
+// DirectoryNames are the names of a directory's path, letters folded as claims
+// are compared, so that storage can index directories: two directories with
+// names can match only if one's names begin with the other's or their last names
+// are equal. False says that the directory can be compared with others only by
+// Matches.
+func DirectoryNames(dir string) ([]string, bool) {
+	names := namesOf(dir)
+	if !strings.HasPrefix(dir, "/") || len(names) == 0 || slices.Contains(names, ".") || slices.Contains(names, "..") {
+		return nil, false
+	}
+	return names, true
+}

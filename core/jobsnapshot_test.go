@@ -415,3 +415,40 @@ func FuzzAnEditedSnapshotStaysReadable(f *testing.F) {
 		}
 	})
 }
+
+func FuzzKeysAreReadAsTheStandardDecoderReadsThem(f *testing.F) {
+	for _, raw := range []string{hostsRow, `{}`, ` { "a" : -1.5e3 , "b":[{"c":"}"},[]],"a":null } `, `{"\u0061\"":"\\"}`, "{\"\xff\":true}", `{"a":{"b":{"c":[1,2,"]"]}}}`} {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !json.Valid(raw) {
+			return
+		}
+		all, err := members(raw)
+		d := json.NewDecoder(bytes.NewReader(raw))
+		if open, _ := d.Token(); open != json.Delim('{') {
+			if err == nil {
+				t.Fatalf("%q was read as an object", raw)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for i := 0; d.More(); i++ {
+			n++
+			name, _ := d.Token()
+			var want json.RawMessage
+			if err := d.Decode(&want); err != nil {
+				t.Fatal(err)
+			}
+			if i >= len(all) || all[i].name != name || !bytes.Equal(all[i].value(raw), want) || raw[all[i].keyStart] != '"' || raw[all[i].keyEnd-1] != '"' {
+				t.Fatalf("key %d of %q", i, raw)
+			}
+		}
+		if n != len(all) {
+			t.Fatalf("%q has %d keys, not %d", raw, n, len(all))
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // member is one key of a JSON object with its places in the object's bytes.
@@ -21,75 +22,101 @@ type member struct {
 // folds case and lets the last duplicate win; this does neither. raw must be
 // valid JSON.
 func members(raw []byte) ([]member, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	opening, err := decoder.Token()
-	if err != nil {
-		return nil, err
-	}
-	if opening != json.Delim('{') {
+	at := space(raw, 0)
+	if at == len(raw) || raw[at] != '{' {
 		return nil, errors.New("not a JSON object")
 	}
 	var all []member
-	for decoder.More() {
-		before := int(decoder.InputOffset())
-		token, err := decoder.Token()
-		if err != nil {
-			return nil, err
+	for at = space(raw, at+1); at < len(raw) && raw[at] != '}'; at = next(raw, at) {
+		m := member{keyStart: at, keyEnd: after(raw, at)}
+		key := raw[m.keyStart:m.keyEnd]
+		if m.name = string(key[1 : len(key)-1]); bytes.IndexByte(key, '\\') >= 0 || !utf8.Valid(key) {
+			if err := json.Unmarshal(key, &m.name); err != nil {
+				return nil, err
+			}
 		}
-		m := member{name: token.(string), keyEnd: int(decoder.InputOffset())}
-		m.keyStart = before + bytes.IndexByte(raw[before:m.keyEnd], '"')
-		if m.valStart, m.valEnd, err = value(decoder); err != nil {
-			return nil, err
-		}
-		all = append(all, m)
+		m.valStart = space(raw, space(raw, m.keyEnd)+1)
+		m.valEnd = after(raw, m.valStart)
+		all, at = append(all, m), m.valEnd
 	}
 	return all, nil
 }
 
-// elements lists the places of an array's elements.
+// elements lists the places of an array's elements. raw must be valid JSON.
 func elements(raw []byte) ([][2]int, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	opening, err := decoder.Token()
-	if err != nil {
-		return nil, err
-	}
-	if opening != json.Delim('[') {
+	at := space(raw, 0)
+	if at == len(raw) || raw[at] != '[' {
 		return nil, errors.New("not a JSON list")
 	}
 	var all [][2]int
-	for decoder.More() {
-		start, end, err := value(decoder)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, [2]int{start, end})
+	for at = space(raw, at+1); at < len(raw) && raw[at] != ']'; at = next(raw, at) {
+		end := after(raw, at)
+		all, at = append(all, [2]int{at, end}), end
 	}
 	return all, nil
 }
 
-func value(decoder *json.Decoder) (start, end int, err error) {
-	var raw json.RawMessage
-	if err := decoder.Decode(&raw); err != nil {
-		return 0, 0, err
+// space is the place of the first byte at or after at that is no white space.
+func space(raw []byte, at int) int {
+	for at < len(raw) && (raw[at] == ' ' || raw[at] == '\t' || raw[at] == '\n' || raw[at] == '\r') {
+		at++
 	}
-	end = int(decoder.InputOffset())
-	return end - len(raw), end, nil
+	return at
+}
+
+// next goes from the end of one member or element to the start of the next, or
+// to the closing bracket.
+func next(raw []byte, at int) int {
+	if at = space(raw, at); at < len(raw) && raw[at] == ',' {
+		at = space(raw, at+1)
+	}
+	return at
+}
+
+// after is the place behind the JSON value that starts at at, in valid JSON.
+func after(raw []byte, at int) int {
+	depth := 0
+	for ; at < len(raw); at++ {
+		switch raw[at] {
+		case '"':
+			for at++; at < len(raw) && raw[at] != '"'; at++ {
+				if raw[at] == '\\' {
+					at++
+				}
+			}
+			if depth == 0 {
+				return min(at+1, len(raw))
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return at + 1
+			}
+			if depth < 0 {
+				return at // the value was a bare word, ended by what encloses it
+			}
+		case ',', ' ', '\t', '\n', '\r':
+			if depth == 0 {
+				return at
+			}
+		}
+	}
+	return at
 }
 
 // ambiguous says which known key a decoder could read in two ways: written
 // twice, or in another case (D27). Empty when there is none.
 func ambiguous(all []member, known []string) string {
-	seen := map[string]bool{}
-	for _, m := range all {
+	for i, m := range all {
+		if slices.Contains(known, m.name) {
+			if slices.ContainsFunc(all[:i], func(earlier member) bool { return earlier.name == m.name }) {
+				return fmt.Sprintf("the key %q is there twice", m.name)
+			}
+			continue
+		}
 		for _, name := range known {
-			switch {
-			case m.name == name && seen[name]:
-				return fmt.Sprintf("the key %q is there twice", name)
-			case m.name == name:
-				seen[name] = true
-			case strings.EqualFold(m.name, name):
+			if strings.EqualFold(m.name, name) {
 				return fmt.Sprintf("the key %.80q is a variant of %q; which of them counts cannot be told", m.name, name)
 			}
 		}

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -11,12 +12,6 @@ import (
 	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/ports"
 )
-
-// due selects what Lease may take: a job that waits, whose time has come, whose
-// trigger is in core's list, whose task has no job running.
-const due = ` state IN ('pending', 'retry_wait') AND trigger IN (?, ?, ?, ?)
-	AND (state = 'pending' OR next_attempt_at IS NULL OR next_attempt_at <= ?)
-	AND NOT EXISTS (SELECT 1 FROM task_resource_cleanup_jobs o WHERE o.task_id = j.task_id AND o.state = 'running')`
 
 // Lease implements ports.Jobs.
 func (s *Store) Lease(ctx context.Context, worker string, hold []string) (job ports.Job, ok bool, err error) {
@@ -85,25 +80,42 @@ func oneRunning(err error) bool {
 		strings.Contains(err.Error(), "UNIQUE constraint failed: task_resource_cleanup_jobs.task_id"))
 }
 
+// due lists at most limit jobs that Lease may take, the oldest first: waiting,
+// the time come, the trigger in core's list, no other job of the task running.
+// Each of the two states is read in the order of an index of ours, so that the
+// cost does not grow with the queue.
 func (s *Store) due(ctx context.Context, q queryer, now time.Time, limit int, passed []string) ([]ports.Job, error) {
-	args := append(reclaims(), s.at(now))
 	without := ""
 	if len(passed) > 0 {
-		without = ` AND id NOT IN (` + marks(len(passed)) + `)`
-		args = append(args, anys(passed)...)
+		without = ` AND j.id NOT IN (` + marks(len(passed)) + `)`
 	}
 	lock := ""
 	if _, transaction := q.(*sql.Tx); transaction && s.dialect == PostgreSQL {
 		lock = ` FOR UPDATE OF j SKIP LOCKED`
 	}
 	var all []ports.Job
-	err := s.each(ctx, q, `SELECT `+jobColumns+` FROM task_resource_cleanup_jobs j WHERE`+due+without+` ORDER BY created_at, id LIMIT ?`+lock,
-		append(args, limit), func(scan func(...any) error) error {
+	for _, waiting := range []struct {
+		where string
+		args  []any
+	}{
+		{`j.state = 'pending'`, nil},
+		{`j.state = 'retry_wait' AND (j.next_attempt_at IS NULL OR j.next_attempt_at <= ?)`, []any{s.at(now)}},
+	} {
+		err := s.each(ctx, q, `SELECT `+jobColumns+` FROM task_resource_cleanup_jobs j WHERE `+waiting.where+` AND j.trigger IN (?, ?, ?, ?)`+without+`
+			AND NOT EXISTS (SELECT 1 FROM task_resource_cleanup_jobs o WHERE o.task_id = j.task_id AND o.state = 'running')
+			ORDER BY j.created_at, j.id LIMIT ?`+lock, slices.Concat(waiting.args, reclaims(), anys(passed), []any{limit}), func(scan func(...any) error) error {
 			j, err := scanJob(scan)
 			all = append(all, j)
 			return err
 		})
-	return all, err
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(all, func(a, b ports.Job) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))
+	})
+	return all[:min(limit, len(all))], nil
 }
 
 // Due implements ports.Jobs.

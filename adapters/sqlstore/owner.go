@@ -42,6 +42,7 @@ func (r *Rows) owner(ctx context.Context, query core.Owner) (o core.Ownership, e
 	if o.Borrowers, err = r.borrowers(ctx, query, o.Environment); err != nil {
 		return o, fmt.Errorf("the environment's borrowers: %w", err)
 	}
+	_ = r.classify(ctx) // without it the look only reads more
 	if o.Claims, err = r.claims(ctx, query); err != nil {
 		return o, fmt.Errorf("other tasks' claims: %w", err)
 	}
@@ -249,34 +250,6 @@ func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, erro
 	}
 	slices.SortFunc(all, func(a, b core.Claim) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	return all, nil
-}
-
-// places narrows the two claim queries by our index (migrations/places). On a
-// host's database, and for a directory whose name SQL cannot compare, it does
-// not narrow.
-func (r *Rows) places(t core.Target) (launches, jobs string, args []any) {
-	var names []string
-	for name := range strings.SplitSeq(t.TaskDir, "/") {
-		switch name {
-		case "":
-		case ".", "..":
-			return "", "", nil
-		default:
-			names = append(names, strings.ToLower(name))
-		}
-	}
-	plain := strings.IndexFunc(t.TaskDir, func(c rune) bool { return c < ' ' || c > '~' }) < 0
-	if !r.ours || !plain || !strings.HasPrefix(t.TaskDir, "/") || len(names) == 0 || len(names) > 100 {
-		return "", "", nil
-	}
-	path := "/" + strings.Join(names, "/")
-	// The same last name; a directory above ours ends in one of our names; one
-	// below ours begins with our path; ? is everything that cannot be compared.
-	narrowed := func(source string) string {
-		return ` AND x.id IN (SELECT row_id FROM reclaim_places WHERE source = '` + source + `' AND bucket IN (` + marks(len(names)+1) + `)
-			UNION SELECT row_id FROM reclaim_places WHERE source = '` + source + `' AND path >= ? AND path < ?)`
-	}
-	return narrowed("launch"), narrowed("job"), append(anys(append(names, "?")), path+"/", path+"0")
 }
 
 // mentions narrows the jobs that have ended, of which a host keeps every one, to

@@ -92,10 +92,17 @@ func TestTheIndexFindsEveryClaimAFullReadingFinds(t *testing.T) {
 					j := ports.Job{ID: fmt.Sprint("j", i), OperationID: fmt.Sprint("j", i), TaskID: fmt.Sprint("j", i), Trigger: core.Archive, CreatedAt: time.Now(), UpdatedAt: time.Now()}
 					j.State = rapid.SampledFrom([]ports.State{ports.Pending, ports.Succeeded, ports.Prepared, ports.JobFailed}).Draw(rt, "state")
 					ended[j.TaskID] = j.State == ports.Succeeded || j.State == ports.JobFailed
+					state := j.State
+					j.State = ports.Prepared // directories are frozen from its end on
 					for range rapid.IntRange(1, 2).Draw(rt, "writes") {
 						j.Snapshot = []byte(anySnapshot(rt))
 						rows.PutJob(t, j)
+						if rapid.Bool().Draw(rt, "asked meanwhile") {
+							store.Owner(t.Context(), core.Owner{TaskID: "t", Target: core.Target{Host: "h", TaskDir: "/x/tasks/y"}})
+						}
 					}
+					j.State = state
+					rows.PutJob(t, j)
 					opinion.PutJob(j)
 				}
 				query := core.Owner{TaskID: "t", Target: core.Target{Host: "h", TaskDir: anyDirectory.Draw(rt, "ours")}}

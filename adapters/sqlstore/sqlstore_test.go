@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/kandev/reclaim/adapters/sqlstore"
 	"github.com/kandev/reclaim/adapters/sqlstore/pgtest"
-	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/ports"
 	"github.com/kandev/reclaim/ports/porttest"
 )
@@ -33,6 +33,13 @@ func postgres() *pgtest.Server {
 }
 
 func TestMain(m *testing.M) {
+	if spec := os.Getenv(workerEnv); spec != "" {
+		if err := workUntilKilled(spec, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	status := m.Run()
 	if server.Server != nil {
 		server.Stop()
@@ -129,15 +136,22 @@ func (s seed) at(at time.Time) any {
 	return at.UTC().Format("2006-01-02 15:04:05.999999999-07:00")
 }
 
+// numbered writes PostgreSQL's placeholders.
+func numbered(dialect sqlstore.Dialect, query string) string {
+	if dialect != sqlstore.PostgreSQL {
+		return query
+	}
+	parts := strings.Split(query, "?")
+	query = parts[0]
+	for i, part := range parts[1:] {
+		query += "$" + strconv.Itoa(i+1) + part
+	}
+	return query
+}
+
 func (s seed) exec(t testing.TB, query string, args ...any) {
 	t.Helper()
-	if s.dialect == sqlstore.PostgreSQL {
-		parts := strings.Split(query, "?")
-		query = parts[0]
-		for i, part := range parts[1:] {
-			query += "$" + strconv.Itoa(i+1) + part
-		}
-	}
+	query = numbered(s.dialect, query)
 	if _, err := s.db.Exec(query, args...); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
@@ -218,5 +232,3 @@ func (s seed) Remove(t testing.TB, table, id string) {
 	t.Helper()
 	s.exec(t, `DELETE FROM `+table+` WHERE id = ?`, id)
 }
-
-var _ = core.Archive

@@ -121,13 +121,13 @@ var storageClauses = []storageClause{
 			} `json:"stop_targets"`
 			Environment map[string]any `json:"task_environment"`
 			Targets     []struct {
-				Port    json.Number `json:"port"`
-				Enabled bool        `json:"enabled"`
+				Port    int  `json:"port"`
+				Enabled bool `json:"enabled"`
 			} `json:"ssh_task_dirs"`
 		}
 		b.must(json.Unmarshal(j.Snapshot, &raw))
 		if len(raw.Stops) != 1 || raw.Stops[0].SessionID != "s-1" || raw.Environment["id"] != "env-1" || raw.Environment["executor_profile_id"] != "p-1" ||
-			raw.Targets[0].Port != "22" || !raw.Targets[0].Enabled {
+			raw.Targets[0].Port != 22 || !raw.Targets[0].Enabled {
 			b.Errorf("%s", j.Snapshot)
 		}
 	}},
