@@ -13,10 +13,10 @@ squeeze() {
 root_seen() {
 	p=$root
 	while :; do
-		look "${p%/*}" "${p##*/}"
-		[ "$seen" = unreadable ] && ! there "${p%/*}" || break
-		p=${p%/*}
-		[ -n "$p" ] || break
+		up=${p%/*}
+		look "${up:-/}" "${p##*/}"
+		[ "$seen" = unreadable ] && [ -n "$up" ] && ! there "$up" || break
+		p=$up
 	done
 	[ "$p" = "$root" ] || [ "$seen" = absent ] || seen=unreadable
 }

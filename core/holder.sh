@@ -276,17 +276,22 @@ erase() {
 	rm -rf -- x 2>/dev/null
 	status=$?
 	there x || return 0
-	n=0
-	while [ -n "$(find x -mindepth 40 -maxdepth 40 -type d -print 2>/dev/null | sed 1q)" ]; do
-		find x -mindepth 40 -maxdepth 40 -type d -exec sh -c '
-			n=1
-			while [ -e "x/up$n" ] || [ -L "x/up$n" ]; do n=$((n + 1)); done
-			mv -f -- "$1" "x/up$n"' sh {} \; 2>/dev/null
+	dig x
+	n=1
+	while there "x/up$n"; do
+		dig "x/up$n"
 		n=$((n + 1))
-		[ "$n" -lt 1000 ] || break
 	done
 	rm -rf -- x 2>/dev/null
 	status=$?
+}
+
+# dig DIR: move what lies forty directories below DIR up into x.
+dig() {
+	find "$1" -mindepth 40 -maxdepth 40 -type d -exec sh -c '
+		n=1
+		while [ -e "x/up$n" ] || [ -L "x/up$n" ]; do n=$((n + 1)); done
+		mv -f -- "$1" "x/up$n"' sh {} \; 2>/dev/null
 }
 
 # weigh: bytes and entries of x.

@@ -101,7 +101,7 @@ func TestARemovalKilledAtAnyStepIsFinishedOrPutBackWhole(t *testing.T) {
 					t.Fatalf("kill %d: something is left", n)
 				}
 				if after := p.elsewhere(); strip(after, counter) != strip(before, counter) {
-					t.Fatalf("kill %d: elsewhere:\n%s\nwas\n%s", n, after, before)
+					t.Fatalf("kill %d: elsewhere:\n%s", n, differ(before, after))
 				}
 			}
 			t.Log(steps, ends)
@@ -145,7 +145,7 @@ func TestAC_005_ARemovalKilledInTheMiddleOfRmIsFinishedAndNeverSkipped(t *testin
 			t.Errorf("after %d entries: %s", n, end)
 		}
 		if after := p.elsewhere(); strip(after, counter) != strip(before, counter) {
-			t.Errorf("elsewhere:\n%s\nwas\n%s", after, before)
+			t.Errorf("elsewhere:\n%s", differ(before, after))
 		}
 	}
 }
@@ -164,20 +164,37 @@ func TestASettlementKilledAtAnyStepIsFinishedByTheNext(t *testing.T) {
 				counter := filepath.Join(p.top(), "count")
 				p.mkdir(counter)
 				p.give(1000)
+				// A registration goes with a committed tree and never with one that is put back.
+				admin := filepath.Join(p.top(), "cache.git/worktrees/w")
+				p.make(admin, "gitdir")
 				p.abandoned(strings.Fields(c.names)...)
+				p.note("r1.dir", filepath.Join(p.top(), "cache.git"))
+				p.note("r1.file", "gitdir")
+				p.note("r1.name", "w")
 				p.give(1000)
-				before := p.elsewhere()
+				before := p.outsideRegistration(c.holder)
 				p.kill(Settle{Root: p.root, Segment: p.segment, Holder: c.holder}.Script(), "PATH="+tools+":"+os.Getenv("PATH"), "COUNT="+counter, fmt.Sprintf("KILL=%d", n))
 				end := p.recover()
 				if (c.holder == HolderCommitted) == (end == "put back") {
 					t.Errorf("kill %d: %s", n, end)
 				}
-				if after := p.elsewhere(); strip(after, counter) != strip(before, counter) {
-					t.Fatalf("kill %d: elsewhere:\n%s\nwas\n%s", n, after, before)
+				if there(admin) == (c.holder == HolderCommitted) {
+					t.Errorf("kill %d: the registration is there: %v", n, there(admin))
+				}
+				if after := p.outsideRegistration(c.holder); strip(after, counter) != strip(before, counter) {
+					t.Fatalf("kill %d: elsewhere:\n%s", n, differ(before, after))
 				}
 			}
 		})
 	}
+}
+
+// outsideRegistration is elsewhere, less a registration that is to go.
+func (p *plot) outsideRegistration(h Holder) string {
+	if h == HolderCommitted {
+		return p.told(p.at(), p.holder(), filepath.Join(p.top(), "cache.git"))
+	}
+	return p.elsewhere()
 }
 
 // The connection may end at any moment: nobody reads, the terminal hangs up.

@@ -32,9 +32,13 @@ func (q Remove) Script() Script {
 			" && note " + name + ".name " + quote(r.Name) + " || return 1\n")
 	}
 	register.WriteString("\t:\n}\n")
+	expected, taken := "", "" // a question that names nothing is refused by the script, too
+	if q.whole() {
+		expected, taken = q.Manifest.Device+" "+q.Manifest.Inode, q.Manifest.Digest+" "+strconv.FormatInt(q.Manifest.Count, 10)
+	}
 	return holderScript("remove", 10*time.Minute, again.String()+register.String()+removeSource,
 		"root", q.Root, "segment", q.Segment, "holder", holderName(q.Segment), "not_after", strconv.FormatInt(q.NotAfter, 10),
-		"expected", q.Manifest.Device+" "+q.Manifest.Inode, "taken", q.Manifest.Digest+" "+strconv.FormatInt(q.Manifest.Count, 10),
+		"expected", expected, "taken", taken,
 		"who", claimant(q.JobID, q.Attempt), "about", about(q))
 }
 

@@ -83,6 +83,7 @@ main() {
 	speak
 	tasks=$root/tasks
 	now=$(date +%s)
+	[ -n "$expected" ] && [ -n "$taken" ] || ended unasked
 	case $now in '' | *[!0-9]*) ended no_clock ;; esac
 	[ "$now" -le "$not_after" ] || ended late "$now"
 	enter "$root" || ended "tasks_$seen"

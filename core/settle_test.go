@@ -141,7 +141,7 @@ func TestEveryLeftoverStateIsReadAndPutRight(t *testing.T) {
 				t.Fatalf("greeted as %+v", g)
 			}
 			if after := p.told(); after != all {
-				t.Fatalf("the greeting changed\n%s\nto\n%s", all, after)
+				t.Fatalf("the greeting changed\n%s", differ(all, after))
 			}
 			s, failed := p.settle(c.holder)
 			if c.ends == nothing {
@@ -149,13 +149,13 @@ func TestEveryLeftoverStateIsReadAndPutRight(t *testing.T) {
 					t.Errorf("%+v %v", s, failed)
 				}
 				if after := p.told(); after != all {
-					t.Errorf("touched:\n%s\nwas\n%s", after, all)
+					t.Errorf("touched:\n%s", differ(all, after))
 				}
 				if out, ok := p.remove(Remove{Root: p.root, Segment: p.segment, Manifest: whole, NotAfter: time.Now().Unix() + 9}).(Removed); ok {
 					t.Errorf("%#v", out)
 				}
 				if after := p.told(); after != all {
-					t.Errorf("the removal touched:\n%s\nwas\n%s", after, all)
+					t.Errorf("the removal touched:\n%s", differ(all, after))
 				}
 				return
 			}
@@ -166,7 +166,7 @@ func TestEveryLeftoverStateIsReadAndPutRight(t *testing.T) {
 				t.Error("the holder is left")
 			}
 			if after := p.elsewhere(); after != before {
-				t.Errorf("elsewhere:\n%s\nwas\n%s", after, before)
+				t.Errorf("elsewhere:\n%s", differ(before, after))
 			}
 			switch c.ends {
 			case kept:
@@ -230,7 +230,7 @@ func TestAHolderIsBusyAsLongAsItsProcessMayRun(t *testing.T) {
 					t.Errorf("%v", failed)
 				}
 				if after := p.told(); after != all {
-					t.Errorf("touched:\n%s\nwas\n%s", after, all)
+					t.Errorf("touched:\n%s", differ(all, after))
 				}
 			}
 		})
@@ -377,7 +377,7 @@ func TestAC_001_2_ARegistrationIsRemovedExactlyAndLaterIfInterrupted(t *testing.
 			}
 			after := p.told(p.at(), p.holder(), admin)
 			if after = strings.ReplaceAll(after, worktreesLine(after, common), ""); how == "at once" && after != before {
-				t.Errorf("elsewhere:\n%s\nwas\n%s", after, before)
+				t.Errorf("elsewhere:\n%s", differ(before, after))
 			}
 			p.rename(other+"-aside", other)
 			check := exec.Command("git", "-c", "safe.directory=*", "-C", other, "rev-parse", "HEAD")
@@ -401,7 +401,7 @@ func TestARegistrationThatSpeaksOfAnotherDirectoryStays(t *testing.T) {
 		t.Fatalf("%#v", out)
 	}
 	if after := p.elsewhere(); after != before {
-		t.Errorf("elsewhere:\n%s\nwas\n%s", after, before)
+		t.Errorf("elsewhere:\n%s", differ(before, after))
 	}
 }
 
