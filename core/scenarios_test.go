@@ -216,6 +216,9 @@ func TestAC_002_1_EveryScenarioIsJudgedAsItMustBeAndNothingIsWrittenOrRun(t *tes
 			if wrong := s.verdict(q.Judge(said)); wrong != "" {
 				t.Errorf("%s\n%s", wrong, said.Body)
 			}
+			if *update {
+				keepAnswer(t, s, root, said.Body)
+			}
 			if after := metadata(root + "/tasks/task-7"); after != before && s.GitWrites == "" {
 				t.Errorf("the probe wrote: %s", onlyIn(after, before))
 			}
