@@ -1035,4 +1035,10 @@ inventory() {
 }
 tab='	'
 speak
-inventory | awk '{ print } END { print "end " NR - 1 }'
+# The sum is over every line before it: an answer damaged on its way is no answer.
+body=$(inventory)
+printf '%s\n' "$body"
+# shellcheck disable=SC2046 # two numbers
+record sum $(printf '%s\n' "$body" | cksum)
+records=$(printf '%s\n' "$body" | awk 'END { print NR }')
+closing
