@@ -226,3 +226,53 @@ func TestEveryRowOfTheTableHasItsProbeAndItsReason(t *testing.T) {
 		}
 	}
 }
+
+// sealed is an answer of these lines with the sum that belongs to them.
+func sealed(lines []string) Said {
+	body := strings.Join(lines, "\n") + "\n"
+	sum := strings.Join(cksum(body+"sum\nend\n"), " ")
+	return Said{Body: body + "sum " + sum + "\nend " + strconv.Itoa(len(lines)) + "\n"}
+}
+
+func linesOf(said Said) []string {
+	lines := strings.Split(strings.TrimSuffix(said.Body, "\n"), "\n")
+	return lines[:len(lines)-2]
+}
+
+func TestAC_002_5_ALyingAnswerWithARightSumIsStillNotSafe(t *testing.T) {
+	judged := map[string][]int{"tree": {3, 6, 7, 8, 9, 10, 11}, "live": {1, 3, 4}, "mounts": {1}, "borrowers": {1, 2}, "worktrees": {2, 3, 4},
+		"operations": {2, 3}, "settings": {3}, "files": {2, 3, 5, 6, 7, 8, 9}, "hidden": {3, 5}, "index": {2}, "remotes": {2},
+		"refs": {2, 4, 7, 8, 9}, "unpushed": {2, 3}, "abandoned": {2, 3}, "manifest": {2}, "repositories": {1}}
+	for id, said := range safeAnswers(t) {
+		lines := linesOf(said)
+		if e := labInventory.Judge(sealed(lines)); !e.Safe() {
+			t.Fatalf("%s is not safe when sealed again: %v", id, e.Findings)
+		}
+		for i := 1; i < len(lines); i++ {
+			if strings.HasPrefix(lines[i], "sample ") {
+				continue
+			}
+			if e := labInventory.Judge(sealed(slices.Delete(slices.Clone(lines), i, i+1))); e.Safe() {
+				t.Errorf("%s is safe without %q", id, lines[i])
+			}
+			if e := labInventory.Judge(sealed(slices.Insert(slices.Clone(lines), i, lines[i]))); e.Safe() {
+				t.Errorf("%s is safe with %q twice", id, lines[i])
+			}
+			words := strings.Split(lines[i], " ")
+			for _, w := range judged[words[0]] {
+				for _, lie := range []string{"2", "128", "-1", "x", "01"} {
+					if words[w] == lie {
+						continue
+					}
+					changed := slices.Clone(words)
+					changed[w] = lie
+					out := slices.Clone(lines)
+					out[i] = strings.Join(changed, " ")
+					if e := labInventory.Judge(sealed(out)); e.Safe() {
+						t.Errorf("%s is safe with %q for %q", id, out[i], lines[i])
+					}
+				}
+			}
+		}
+	}
+}
