@@ -186,6 +186,13 @@ func (q Inventory) Judge(said Said) Evidence {
 	if err != nil {
 		r.odd("%v", err)
 	}
+	if n := len(records); n > 0 {
+		if last := records[n-1]; last.kind == "sum" && slices.Equal(last.fields, cksum(said.Body)) {
+			records = records[:n-1]
+		} else {
+			r.odd("it does not carry its own sum")
+		}
+	}
 	for _, rec := range records {
 		r.read(rec)
 	}
@@ -199,6 +206,34 @@ func (q Inventory) Judge(said Said) Evidence {
 		e.Findings[maxFindings-1].Detail += fmt.Sprintf(" (and %d more findings)", more)
 	}
 	return e
+}
+
+// cksum is what POSIX cksum says of all lines but the last two: the check value
+// and the number of bytes.
+func cksum(body string) []string {
+	lines := strings.SplitAfter(body, "\n")
+	if len(lines) < 4 {
+		return nil
+	}
+	body = strings.Join(lines[:len(lines)-3], "")
+	var crc uint32
+	feed := func(b byte) {
+		crc ^= uint32(b) << 24
+		for range 8 {
+			if crc&(1<<31) != 0 {
+				crc = crc<<1 ^ 0x04c11db7
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	for i := range len(body) {
+		feed(body[i])
+	}
+	for n := len(body); n > 0; n >>= 8 {
+		feed(byte(n))
+	}
+	return []string{fmt.Sprint(^crc), fmt.Sprint(len(body))}
 }
 
 func (r *reading) odd(format string, args ...any) {

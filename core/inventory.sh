@@ -2,13 +2,19 @@
 # root and segment are set before this; every function called probe_NAME answers
 # the row NAME of the table in inventory.go. Nothing here writes.
 
-g() {
-	command git --no-pager --no-replace-objects --no-optional-locks -C "$W" --git-dir="$D" --work-tree="$W" \
+# at TREE GITDIR ARGUMENT...: git there and nowhere else, with everything off that
+# would run a program, write, or bend an answer.
+at() {
+	at_tree=$1 at_gitdir=$2
+	shift 2
+	command git --no-pager --no-replace-objects --no-optional-locks -C "$at_tree" --git-dir="$at_gitdir" --work-tree="$at_tree" \
 		-c core.fsmonitor= -c core.untrackedCache=false -c core.ignoreCase=false -c core.fileMode=true -c core.trustctime=true \
 		-c core.checkStat=default -c core.commitGraph=false -c core.splitIndex=false -c core.hooksPath=/dev/null -c core.sshCommand=false \
 		-c status.renames=false -c diff.renames=false -c status.branch=false -c status.submoduleSummary=false -c submodule.recurse=false \
-		-c log.showSignature=false -c gpg.program=false -c color.ui=false -c gc.auto=0 -c maintenance.auto=false -c protocol.allow=never "$@" </dev/null
+		-c log.showSignature=false -c gpg.program=false -c color.ui=false -c gc.auto=0 -c maintenance.auto=false -c protocol.allow=never "$@"
 }
+gs() { at "$W" "$D" "$@"; }
+g() { at "$W" "$D" "$@" </dev/null; }
 
 # physical DIR: leaves the directory DIR leads to in $physical, or fails.
 physical() {
@@ -879,7 +885,6 @@ probe_refs() {
 }
 
 # A local remote is asked: what it no longer holds it no longer proves.
-# shellcheck disable=SC2030,SC2031 # W and D are the remote only within parentheses
 probe_vouched() {
 	asked=0 failed=0
 	rest_entry=$locals$newline
@@ -890,25 +895,20 @@ probe_vouched() {
 		tips=$(printf '%s\n' "$negatives" | awk -v r="$remote" '$2 == r { print $1 }')
 		[ -n "$tips" ] || continue
 		asked=$((asked + 1))
-		if [ "$(printf '%s\n' "$tips" | (W=$there && D=$there && gs rev-list --count --stdin --not --all 2>/dev/null))" != 0 ]; then
-			present=$(printf '%s\n' "$tips" | (W=$there && D=$there && gs cat-file --batch-check='%(objectname) %(objecttype)' 2>/dev/null) | awk '$2 == "commit" { print $1 }')
-			missing=$(printf '%s\n' "$present" | (W=$there && D=$there && gs rev-list --stdin --not --all 2>/dev/null) && echo done)
+		if [ "$(printf '%s\n' "$tips" | at "$there" "$there" rev-list --count --stdin --not --all 2>/dev/null)" != 0 ]; then
+			present=$(printf '%s\n' "$tips" | at "$there" "$there" cat-file --batch-check='%(objectname) %(objecttype)' 2>/dev/null | awk '$2 == "commit" { print $1 }')
+			missing=$(printf '%s\n' "$present" | at "$there" "$there" rev-list --stdin --not --all 2>/dev/null && echo whole)
 			failed=$((failed + 1))
 			negatives=$(printf '%s\nheld\n%s\nmissing\n%s\n' "$negatives" "$present" "$missing" | awk -v r="$remote" '
 				$1 == "held" || $1 == "missing" { part = $1; next }
 				!part { line[++n] = $0; next }
 				part == "held" { held[$1] = 1; next }
-				$1 == "done" { whole = 1; next }
+				$1 == "whole" { whole = 1; next }
 				{ delete held[$1] }
 				END { for (k = 1; k <= n; k++) { split(line[k], w, " "); if (w[2] != r || (whole && w[1] in held)) print line[k] } }')
 		fi
 	done
 	record vouched "$i" "$asked" "$failed"
-}
-
-gs() {
-	command git --no-pager --no-replace-objects --no-optional-locks -C "$W" --git-dir="$D" --work-tree="$W" \
-		-c core.fsmonitor= -c core.commitGraph=false -c core.hooksPath=/dev/null -c protocol.allow=never -c gc.auto=0 -c log.showSignature=false -c gpg.program=false "$@"
 }
 
 # revs PROGRAM-ARGS: rev-list over what would die, without what is proven elsewhere.
@@ -1035,4 +1035,10 @@ inventory() {
 }
 tab='	'
 speak
-inventory | awk '{ print } END { print "end " NR - 1 }'
+# The sum is over every line before it: an answer damaged on its way is no answer.
+body=$(inventory)
+printf '%s\n' "$body"
+# shellcheck disable=SC2046 # two numbers
+record sum $(printf '%s\n' "$body" | cksum)
+records=$(printf '%s\n' "$body" | awk 'END { print NR }')
+closing

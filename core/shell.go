@@ -24,12 +24,13 @@ var (
 	manifestSource string
 )
 
-// shell drops the comment lines of a script that we wrote. It knows no quotes:
-// no line of ours inside quotes may start with #.
+// shell drops the comment lines and the indentation of a script that we wrote:
+// what is sent is bounded. It knows no quotes: no line of ours inside quotes may
+// start with # or depend on the tabs before it.
 func shell(source string) string {
 	var out strings.Builder
 	for line := range strings.Lines(source) {
-		if !strings.HasPrefix(strings.TrimLeft(line, "\t "), "#") {
+		if line = strings.TrimLeft(line, "\t"); !strings.HasPrefix(line, "#") && line != "\n" {
 			out.WriteString(line)
 		}
 	}
