@@ -83,7 +83,7 @@ func (c serveCommand) Run(ctx context.Context, t *terminal) error {
 	dialer := dialerFor(t, false)
 	w := newWorker(store, dialer, rules, log, c.PerHost, c.Observe, watch.Attempt)
 	console := &web.Console{Store: store.Desk(), Access: access, Policy: rules, Metrics: gauges.scrape, Log: log, Preview: preview(store, dialer, rules)}
-	t.progress("the console: http://%s/", listener.Addr())
+	t.say("the console: http://%s/", listener.Addr())
 	return serving(ctx, listener, console.Handler(), func(ctx context.Context) error {
 		if !c.Observe {
 			if _, err := store.Reconcile(ctx, time.Now()); err != nil {
