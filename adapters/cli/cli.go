@@ -76,6 +76,7 @@ type grammar struct {
 	DB       dbCommand       `cmd:"" name:"db" help:"Make the database of a stand-alone install."`
 	Task     taskCommand     `cmd:"" help:"End tasks, and take them up again."`
 	Work     workCommand     `cmd:"" help:"The worker: run the cleanup jobs that are due."`
+	Serve    serveCommand    `cmd:"" help:"The worker and the operator's console."`
 	Jobs     jobsCommand     `cmd:"" help:"List cleanup jobs."`
 	Job      jobCommand      `cmd:"" help:"Look at one job, retry or cancel it."`
 	Kept     keptCommand     `cmd:"" help:"List what was kept, and why; have it judged again."`

@@ -220,7 +220,7 @@ func (d *demo) run(ctx context.Context) ([]shownSituation, error) {
 		return nil, err
 	}
 	dialer := sshhost.New(sshhost.Options{Home: shop.home, User: "dev", Config: os.DevNull, KnownHosts: []string{os.DevNull}})
-	w := newWorker(store, dialer, rules, slog.New(slog.DiscardHandler), 4, false)
+	w := newWorker(store, dialer, rules, slog.New(slog.DiscardHandler), 4, false, nil)
 	if _, err := w.Once(ctx); err != nil {
 		return nil, err
 	}

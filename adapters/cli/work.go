@@ -52,7 +52,7 @@ func (c workCommand) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	defer done()
-	w := newWorker(store, dialerFor(t, false), rules, slog.New(slog.NewTextHandler(t.stderr, nil)), c.PerHost, c.Observe)
+	w := newWorker(store, dialerFor(t, false), rules, slog.New(slog.NewTextHandler(t.stderr, nil)), c.PerHost, c.Observe, nil)
 	if !c.Observe {
 		if _, err := store.Reconcile(ctx, time.Now()); err != nil {
 			return at("the prepared jobs", err)
@@ -73,7 +73,7 @@ func (c workCommand) Run(ctx context.Context, t *terminal) error {
 }
 
 // newWorker puts the stand-alone backend together.
-func newWorker(store *sqlstore.Store, dialer ports.Dialer, rules ports.Policy, log *slog.Logger, perHost int, observe bool) *worker.Worker {
+func newWorker(store *sqlstore.Store, dialer ports.Dialer, rules ports.Policy, log *slog.Logger, perHost int, observe bool, watch func(context.Context, core.Snapshot) job.Watched) *worker.Worker {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "somewhere"
@@ -82,7 +82,7 @@ func newWorker(store *sqlstore.Store, dialer ports.Dialer, rules ports.Policy, l
 		Name: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:8])),
 		Jobs: store, Tasks: store, Sessions: store, Log: log, PerHost: perHost, Observe: observe,
 		Stops: &worker.Stopping{Dialer: dialer, Sessions: store, Jobs: store, Log: log},
-		Phase: &job.Phase{Dialer: dialer, Owners: store, Policy: rules, Row: store, Records: store, Log: log, PerHost: perHost, Observe: observe},
+		Phase: &job.Phase{Dialer: dialer, Owners: store, Policy: rules, Row: store, Records: store, Log: log, PerHost: perHost, Observe: observe, Watch: watch},
 	}
 }
 

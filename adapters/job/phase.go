@@ -63,9 +63,27 @@ type Phase struct {
 	Limit   time.Duration // of one attempt at one target; 0 means 15 minutes
 	Observe bool          // judge everything, never begin
 
+	// Watch, where set, is told of every attempt when it starts, from as many
+	// goroutines as attempts are in flight.
+	Watch func(context.Context, core.Snapshot) Watched
+
 	mu    sync.Mutex
 	slots map[identity]chan struct{}
 }
+
+// Watched hears of one attempt, in the order of what happens. It must return at
+// once and changes nothing.
+type Watched interface {
+	Asked(core.Query)
+	Answered(core.Exchange) // not called for an answer that is dropped
+	Ended(core.Record)
+}
+
+type unwatched struct{}
+
+func (unwatched) Asked(core.Query)       {}
+func (unwatched) Answered(core.Exchange) {}
+func (unwatched) Ended(core.Record)      {}
 
 // TargetReport is what one attempt at one target came to.
 type TargetReport struct {
@@ -204,6 +222,10 @@ func (p *Phase) attempt(ctx context.Context, s core.Snapshot, hosts *connections
 	bounded, cancel := context.WithTimeoutCause(ctx, p.limit(), errors.New("the attempt's limit passed"))
 	defer cancel()
 	trips := 0
+	var watched Watched = unwatched{}
+	if p.Watch != nil {
+		watched = p.Watch(ctx, s)
+	}
 	driver := Driver{Owners: p.Owners, Policy: p.Policy, Row: p.Row, Dry: p.Observe,
 		Connect: func(ctx context.Context) (ports.Session, core.NeverRan) {
 			trips++
@@ -211,12 +233,15 @@ func (p *Phase) attempt(ctx context.Context, s core.Snapshot, hosts *connections
 		},
 		Asked: func(q core.Query) {
 			p.log().DebugContext(ctx, "asking", "task_id", s.TaskID, "question", core.QueryName(q))
-		}}
+			watched.Asked(q)
+		},
+		Answered: watched.Answered}
 	transcript := driver.Run(bounded, s)
 
 	record := core.NewRecord(s, transcript)
 	record.Result.RoundTrips = trips
 	record.Result.DurationMS = time.Since(started).Milliseconds()
+	watched.Ended(record)
 	report := TargetReport{Result: record.Result, Record: record, Attempted: true}
 	detached, done := context.WithTimeout(context.WithoutCancel(ctx), stateWrite)
 	defer done()

@@ -280,3 +280,18 @@ func clean(text string) string {
 	}
 	return text
 }
+
+// Depth counts the jobs that have not ended, and those that were given up, by
+// state.
+func (s *Store) Depth(ctx context.Context) (map[ports.State]int, error) {
+	depth := map[ports.State]int{}
+	err := s.each(ctx, s.db, `SELECT state, COUNT(*) FROM task_resource_cleanup_jobs WHERE state IN ('prepared', 'pending', 'running', 'retry_wait', 'failed') GROUP BY state`, nil,
+		func(scan func(...any) error) error {
+			var state ports.State
+			var n int
+			err := scan(&state, &n)
+			depth[state] = n
+			return err
+		})
+	return depth, err
+}

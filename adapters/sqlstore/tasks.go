@@ -208,6 +208,23 @@ func (s *Store) capture(ctx context.Context, tx *sql.Tx, task string, trigger co
 	return core.Capture(c)
 }
 
+// Foreseen is the snapshot that archiving the task now would make. Nothing is
+// written. ports.ErrNotFound: there is no such task, or it is archived already.
+func (s *Store) Foreseen(ctx context.Context, task string) (snapshot []byte, err error) {
+	terminal, err := s.Terminal(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	if terminal {
+		return nil, fmt.Errorf("an open task %.200q: %w", task, ports.ErrNotFound)
+	}
+	err = s.in(ctx, func(tx *sql.Tx) error {
+		snapshot, err = s.capture(ctx, tx, task, core.Archive)
+		return err
+	})
+	return snapshot, err
+}
+
 func (s *Store) config(ctx context.Context, tx *sql.Tx, table, id string) (config []byte, err error) {
 	err = s.row(ctx, tx, `SELECT COALESCE(config, '') FROM `+table+` WHERE id = ?`, id).Scan(&config)
 	if errors.Is(err, sql.ErrNoRows) {

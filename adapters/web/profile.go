@@ -28,7 +28,7 @@ func (p profile) Odd() string {
 func (p profile) BlastHost() (host, source string) {
 	switch {
 	case strings.TrimSpace(p.Host) != "":
-		return strings.TrimSpace(p.Host), "host"
+		return strings.TrimSpace(p.Host), "explicit host"
 	case strings.TrimSpace(p.Alias) != "":
 		return strings.TrimSpace(p.Alias), "alias in the SSH configuration"
 	}
