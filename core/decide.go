@@ -125,7 +125,7 @@ func (h Hook) done() bool { return h == HookRan || h == HookNone }
 
 var hookNotRun = Finding{Reason: ProbeFailed, Cause: HookNotRun,
 	Detail: "the profile's cleanup script did not run to its end on this directory, so what it would have saved may still be here",
-	Cure:   []Remedy{{What: "run the cleanup script by hand in the directory, then have it judged again"}}}
+	Cure:   []Remedy{{What: "see why the cleanup script did not run to its end, then have the directory judged again: the script is run again first"}}}
 
 // dir is the target's path where the shape allows one. An error that is
 // taskpath.ErrNeedsHome leaves the question open until the host was greeted.

@@ -160,3 +160,40 @@ func roundTrips(t *testing.T, s Snapshot, transcript Transcript) {
 		t.Errorf("written again it differs: %v\n%s\n%s", err, raw, second)
 	}
 }
+
+// Nobody of ours saw a directory go that was kept and then removed by hand, so a
+// begin must not outlive the skip that ended it.
+func TestAC_D4_ASkipEndsTheBeginBeforeIt(t *testing.T) {
+	target := fit().Target
+	raw, err := json.Marshal(map[string]any{"ssh_task_dirs": []Target{target}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := ParseJobSnapshot(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if snapshot, err = snapshot.WithBegun(target, 1); err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		outcome Outcome
+		begun   int
+	}{
+		"kept":    {skip(Finding{Reason: ProbeFailed, Cause: ChangedMeanwhile, Detail: "changed"}), 0},
+		"failed":  {fail(Lost, "cut off"), 1},
+		"removed": {Removed{Detail: "gone"}, 1},
+	} {
+		after, err := snapshot.WithOutcome(target, row.outcome)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseJobSnapshot(after.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := again.Targets()[0].Begun; got != row.begun {
+			t.Errorf("%s: begun is %d, want %d: %s", name, got, row.begun, after.Bytes())
+		}
+	}
+}

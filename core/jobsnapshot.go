@@ -393,8 +393,10 @@ func (s JobSnapshot) WithHook(target Target, hook SessionHook) (JobSnapshot, err
 	})
 }
 
-// WithOutcome folds an outcome into target's entries, in the host's words. A
-// recorded begin stays. An error says that the snapshot holds no such target or
+// WithOutcome folds an outcome into target's entries, in the host's words. A skip
+// ends a recorded begin, because leftovers were put right before it: whoever
+// removes the directory afterwards, it was not us. Every other outcome leaves
+// the begin. An error says that the snapshot holds no such target or
 // that o is no outcome.
 func (s JobSnapshot) WithOutcome(target Target, o Outcome) (JobSnapshot, error) {
 	var word, reason, detail string
@@ -422,7 +424,11 @@ func (s JobSnapshot) WithOutcome(target Target, o Outcome) (JobSnapshot, error) 
 		if err != nil {
 			return nil, err
 		}
-		return editReclaim(raw, change{"cause", cause}, change{"fault", fault}, change{"final", final}, change{"cure", cure})
+		changes := []change{{"cause", cause}, {"fault", fault}, {"final", final}, {"cure", cure}}
+		if word == OutcomeSkipped {
+			changes = append(changes, change{"begun", nil})
+		}
+		return editReclaim(raw, changes...)
 	})
 }
 
