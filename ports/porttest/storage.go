@@ -348,6 +348,10 @@ var rowClauses = []rowClause{
 		b.want(b.judged(), string(core.ClaimClosing))
 		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-3", TaskID: "deleted", Runtime: "ssh", Status: "stopped", Metadata: metadata()})
 		b.want(b.judged(), string(core.ClaimClosing))
+		kept := aJob("job-2", ports.Succeeded, 1) // not opted in, but it has not let go yet either
+		kept.TaskID, kept.OperationID, kept.Snapshot = "t-2", "x", snapshotOf(strings.Replace(targetJSON, `,"enabled":true`, "", 1))
+		b.seed.PutJob(b.TB, kept)
+		b.want(b.judged(), string(core.ClaimClosing))
 	}},
 	{"D6: an unfinished cleanup job of another task that names the directory is still closing", func(b *rowBench) {
 		for _, state := range []ports.State{ports.Prepared, ports.Pending, ports.RetryWait, "waiting_for_clean", "word_of_tomorrow"} {
