@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/csv"
+	"encoding/hex"
 	"fmt"
 	"html"
 	"io"
@@ -492,11 +493,22 @@ func TestACSVHoldsNoFormula(t *testing.T) {
 			t.Errorf("%q becomes %q", evil, got)
 		}
 	}
-	w := furnished(t)
+	w := newWorld(t)
+	const evil = "=cmd|' /C calc'!A1"
+	snapshot := `{"task_environment":{"id":"e","task_id":"` + evil + `"},"ssh_task_dirs":[{"host":"+1","workdir_root":"/srv","task_dir":"@SUM(A1)","enabled":true}]}`
+	w.store.PutTask(memstore.Task{ID: evil, ArchivedAt: time.Now()})
+	w.store.PutEnvironment(memstore.Environment{ID: "e", TaskID: evil, ExecutorType: "ssh"})
+	w.store.PutJob(ports.Job{ID: "-2+3", OperationID: "o", TaskID: evil, Trigger: core.Archive, State: ports.Pending, Snapshot: []byte(snapshot), CreatedAt: time.Now()})
+	w.work()
 	_, body := get(t, w.url+"/kept.csv")
 	rows, err := csv.NewReader(strings.NewReader(body)).ReadAll()
-	if err != nil || len(rows) != 5 {
+	if err != nil || len(rows) != 2 {
 		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for i, want := range map[int]string{0: "'+1", 1: "'@SUM(A1)", 13: "'" + evil, 14: "'-2+3"} {
+		if rows[1][i] != want {
+			t.Errorf("column %s is %q", rows[0][i], rows[1][i])
+		}
 	}
 }
 
@@ -516,6 +528,27 @@ func TestShownTextHasNoCharacterThatIsNotSeen(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A remote's address may carry a token; it is neither shown nor recorded.
+func TestATokenInARemotesAddressIsNowhere(t *testing.T) {
+	w := newWorld(t)
+	w.archive(w.task("token", func(dir string) {
+		w.git(dir, "remote", "set-url", "origin", "https://bot:ghp_s3cret@example.org/a.git")
+		w.git(dir, "commit", "-q", "--allow-empty", "-m", "only here")
+	}))
+	filed := w.recordOf("t-token")
+	_, record := get(t, w.url+at("records", filed.ID, "json"))
+	_, told := get(t, w.url+at("records", filed.ID))
+	_, kept := get(t, w.url+"/kept")
+	for what, text := range map[string]string{"the record": record, "its page": told, "kept": kept} {
+		for _, form := range []string{"ghp_s3cret", hex.EncodeToString([]byte("ghp_s3cret"))} {
+			if strings.Contains(text, form) {
+				t.Errorf("%s holds the token", what)
+			}
+		}
+	}
+	says(t, told, "unpushed_commits / branch")
 }
 
 func TestCredentialsOfAURLAreStruckOut(t *testing.T) {

@@ -193,7 +193,6 @@ func furnished(t *testing.T) *world {
 	w.archive(w.task("hostile", func(dir string) {
 		w.write(filepath.Join(dir, strings.ReplaceAll(hostile, "/", "")), "x\n")
 	}))
-	w.git(w.root, "clone", "-q", w.remote, filepath.Join(w.root, "tasks", "begun"))
 	w.store.PutTask(memstore.Task{ID: "t-fault", Title: "No pin", ArchivedAt: time.Now()})
 	bad, err := json.Marshal(map[string]any{"task_environment": map[string]string{"id": "env-f", "task_id": "t-fault"}, "ssh_task_dirs": []core.Target{
 		{Host: "Build-2.example.", Port: 2222, User: "dev", WorkdirRoot: "~/.kandev", TaskDir: "/home/dev/.kandev/elsewhere/<img src=x onerror=alert(1)>", Enabled: true}}})
