@@ -61,7 +61,7 @@ type operator struct {
 	name     string
 	denials  document
 	deadline time.Duration
-	broken   error
+	broken   Problems
 }
 
 func prepare(ctx context.Context, s source, deadline time.Duration) operator {
@@ -72,7 +72,10 @@ func prepare(ctx context.Context, s source, deadline time.Duration) operator {
 		return o
 	}
 	deny := ast.NewBody(ast.NewExpr(ast.NewTerm(module.Package.Path.Append(ast.StringTerm("deny")))))
-	o.denials, o.broken = compile(ctx, deny, schema(), map[string]*ast.Module{s.name: module})
+	var err error
+	if o.denials, err = compile(ctx, deny, schema(), map[string]*ast.Module{s.name: module}); err != nil {
+		o.broken = compileProblems(s.name, err)
+	}
 	return o
 }
 
@@ -185,12 +188,8 @@ func (ps Problems) Error() string {
 // calls, and what it answers on sample facts within the deadline.
 func Check(name string, text []byte) Problems {
 	o := prepare(context.Background(), source{name, text}, DefaultDeadline)
-	var problems Problems
-	switch {
-	case errors.As(o.broken, &problems):
-		return problems
-	case o.broken != nil:
-		return compileProblems(name, o.broken)
+	if o.broken != nil {
+		return o.broken
 	}
 	for _, sample := range samples() {
 		if _, err := o.deny(context.Background(), input(sample)); err != nil {
