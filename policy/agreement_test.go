@@ -261,6 +261,43 @@ func TestGoAndRegoDecideTheSame(t *testing.T) {
 	}
 }
 
+// Each barrier refuses by itself: with any one of the three replaced by a yes,
+// the other two refuse what they refused before, and the ruling with them.
+func TestWithAnyBarrierTakenAwayTheOtherTwoStillRefuse(t *testing.T) {
+	without := map[string]*policy.Policy{}
+	for _, barrier := range core.Barriers() {
+		p, err := policy.Without(barrier)
+		if err != nil {
+			t.Fatal(err)
+		}
+		without[barrier] = p
+	}
+	alone := map[string]int{}
+	checks(t, 3000, func(t *rapid.T) {
+		f := anyFacts(t)
+		f.Moment = mostly(t, "known moment", core.RemoveNow, core.Connect)
+		why := whyNot(f)
+		for barrier, p := range without {
+			r := p.Rule(context.Background(), f)
+			others := len(why)
+			if why[barrier] != "" {
+				others--
+			}
+			if r.Error != "" || r.Allow != (others == 0) {
+				t.Fatalf("without %s: allow=%t, error %q, Go says %v; facts %+v", barrier, r.Allow, r.Error, why, f)
+			}
+			if others == 0 && len(why) == 1 {
+				alone[barrier]++
+			}
+		}
+	})
+	for _, barrier := range core.Barriers() {
+		if alone[barrier] < 20 {
+			t.Errorf("only %d facts were refused by %s alone", alone[barrier], barrier)
+		}
+	}
+}
+
 func TestOwnedFactsAreAllowed(t *testing.T) {
 	got := newPolicy(t).Rule(context.Background(), owned())
 	want := core.Ruling{Allow: true, Passed: core.Barriers(), Digest: got.Digest}

@@ -63,7 +63,7 @@ func table(t testing.TB) map[string]any {
 func TestRego(t *testing.T) {
 	modules := everyModule(t)
 	coverage := cover.New()
-	results, err := runTests(context.Background(), modules, table(t), coverage)
+	results, err := runTests(context.Background(), ast.NewCompiler().WithStrict(true), modules, table(t), coverage)
 	if err != nil {
 		t.Fatal(err)
 	}

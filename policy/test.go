@@ -24,7 +24,7 @@ func RunTests(ctx context.Context, w io.Writer) (passed, failed int, err error) 
 	if err != nil {
 		return 0, 0, err
 	}
-	results, err := runTests(ctx, modules, map[string]any{}, nil)
+	results, err := runTests(ctx, ast.NewCompiler().WithStrict(true), modules, map[string]any{}, nil)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -66,8 +66,8 @@ type testResult struct {
 	why    string
 }
 
-// runTests runs the tests among modules over data, strictly.
-func runTests(ctx context.Context, modules map[string]*ast.Module, data map[string]any, coverage topdown.QueryTracer) ([]testResult, error) {
+// runTests runs the tests among modules, compiled by compiler, over data.
+func runTests(ctx context.Context, compiler *ast.Compiler, modules map[string]*ast.Module, data map[string]any, coverage topdown.QueryTracer) ([]testResult, error) {
 	store := inmem.NewFromObject(data)
 	txn, err := store.NewTransaction(ctx, storage.WriteParams)
 	if err != nil {
@@ -75,7 +75,7 @@ func runTests(ctx context.Context, modules map[string]*ast.Module, data map[stri
 	}
 	defer store.Abort(ctx, txn)
 	runner := tester.NewRunner().
-		SetCompiler(ast.NewCompiler().WithStrict(true).WithEnablePrintStatements(true)).
+		SetCompiler(compiler.WithEnablePrintStatements(true)).
 		SetStore(store).
 		SetModules(modules).
 		CapturePrintOutput(true).

@@ -128,10 +128,10 @@ port(place) := place.port if place.port != 0
 
 our_host := host(input.target.host)
 
-# One spelling for the spellings of one host. Letters lose their case, addresses
-# their brackets. An IPv6 address is reduced to its digits other than zero, so that
-# every spelling of one address is equal; two addresses may then be equal too,
-# which can only keep a directory.
+# One spelling for the spellings of one host: localhost for every loopback address.
+# Letters lose their case, addresses their brackets. An IPv6 address is reduced to
+# its digits other than zero, so that every spelling of one address is equal; two
+# addresses may then be equal too, which can only keep a directory.
 host(name) := "localhost" if {
 	loopback(digits(bare(name)))
 } else := digits(bare(name))
@@ -141,8 +141,6 @@ bare(name) := trim_prefix(trim_right(trim(fold(trim_space(name)), "[]"), "."), "
 digits(name) := concat("", [":", replace(replace(name, ":", ""), "0", "")]) if {
 	contains(name, ":")
 } else := name
-
-loopback("localhost")
 
 loopback(":1")
 
@@ -170,8 +168,8 @@ other_directory(claim) if {
 
 # What is not a whole path may lead anywhere: it is another directory only when no
 # name in it could be ours, or one above or below ours.
+# (A whole path of which that holds is another directory, too.)
 other_directory(claim) if {
-	not whole(claim.task_dir)
 	theirs := names(claim.task_dir)
 	segment := our_segment
 	last := theirs[count(theirs) - 1]
@@ -198,7 +196,6 @@ refusals contains {
 	"rule": "answered",
 	"says": "storage could not say who owns the directory",
 } if {
-	not passed
 	not object.get(input, ["ownership", "error"], "") == ""
 }
 
@@ -216,7 +213,6 @@ refusals contains {
 	"rule": "trigger",
 	"says": "jobs of this trigger never reclaim directories",
 } if {
-	not passed
 	not object.get(input, ["job", "trigger"], "") in {"archive", "delete", "cascade_archive", "cascade_delete"}
 }
 
@@ -234,7 +230,6 @@ refusals contains {
 	"rule": "borrowers",
 	"says": "a session of another task that goes on runs in this task's environment",
 } if {
-	not passed
 	not borrowers
 }
 
@@ -243,6 +238,5 @@ refusals contains {
 	"rule": "claims",
 	"says": "another task has a right to the directory, or its cleanup has not ended",
 } if {
-	not passed
 	not claims
 }

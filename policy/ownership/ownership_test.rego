@@ -137,7 +137,10 @@ test_what_a_claim_still_is[name] if {
 		"given up": {"change": {}, "bars": false},
 		"our own": {"change": {"task_id": "t-1", "task_terminal": false}, "bars": false},
 		"our own, unreadable": {"change": {"task_id": "t-1", "task_terminal": false, "unreadable": true}, "bars": false},
-		"unreadable": {"change": {"task_terminal": false, "unreadable": true, "host": "other.example"}, "bars": true},
+		"unreadable": {
+			"change": {"task_terminal": false, "unreadable": true, "host": "other.example", "host_fingerprint": ""},
+			"bars": true,
+		},
 		"of a row that says nothing else": {"change": {"task_terminal": null}, "bars": true},
 	}
 	barred := {true | bars(object.union(claim, row.change))}
@@ -174,6 +177,16 @@ test_our_own_machine[name] if {
 			"target": {"host": ""},
 			"claim": object.union(live, {"host": "", "port": 2222, "host_fingerprint": "SHA256:bbb"}),
 			"bars": true,
+		},
+		"no host of theirs, two ports, two pins": {
+			"target": {},
+			"claim": object.union(live, {"host": "", "port": 2222, "host_fingerprint": "SHA256:bbb"}),
+			"bars": true,
+		},
+		"no port of theirs, another of ours, two pins": {
+			"target": {"port": 2222},
+			"claim": object.union(live, {"port": 0, "host_fingerprint": "SHA256:bbb"}),
+			"bars": false,
 		},
 		"no port of ours": {
 			"target": {"port": 0},

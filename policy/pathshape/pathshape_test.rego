@@ -123,6 +123,11 @@ test_only_before_the_greeting[moment] if {
 	judged(facts(moment, "", "/srv/k", "/srv/k/tasks/a"), false)
 }
 
+test_a_home_directory_named_tasks if {
+	judged(facts("remove", "/srv/tasks", "/srv/tasks", "/srv/tasks/tasks/a"), false)
+	judged(facts("remove", "/srv/tasks", "/srv/k", "/srv/k/tasks/a"), true)
+}
+
 test_a_home_that_is_known_is_used if {
 	judged(facts("connect", "/home/dev", "~/.kandev", "/home/dev/.kandev/tasks/a"), true)
 	judged(facts("connect", "/home/dev", "~/.kandev", "/home/eve/.kandev/tasks/a"), false)

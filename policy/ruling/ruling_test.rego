@@ -51,6 +51,15 @@ test_each_refuses_by_itself if {
 		with pathshape.refusals as no("pathshape")
 }
 
+test_a_known_moment_is_no_reason[moment] if {
+	some moment in {"connect", "remove"}
+	ruling.refusals == no("optin") with input as {"moment": moment}
+		with optin.passed as false
+		with optin.refusals as no("optin")
+		with ownership.refusals as set()
+		with pathshape.refusals as set()
+}
+
 test_what_is_not_true_has_not_passed[name] if {
 	some name, odd in {"a text": "true", "a number": 1, "a list": [true]}
 	not ruling.allow with input as {"moment": "remove"}
