@@ -265,7 +265,7 @@ func TestOneVersionOfOPA(t *testing.T) {
 }
 
 func TestTheCheckScriptIsPOSIX(t *testing.T) {
-	if out, err := exec.Command("sh", "-n", "../.ci/check-rego").CombinedOutput(); err != nil {
+	if out, err := exec.Command("sh", "-n", "../.ci/rego").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -33,6 +33,18 @@ test_task_and_environment[name] if {
 		"delete": {"facts": object.union(owned, {"job": {"trigger": "delete"}}), "refused": set()},
 		"cascade_archive": {"facts": object.union(owned, {"job": {"trigger": "cascade_archive"}}), "refused": set()},
 		"cascade_delete": {"facts": object.union(owned, {"job": {"trigger": "cascade_delete"}}), "refused": set()},
+		"cascade_archive, storage failed": {
+			"facts": object.union(owned, {"job": {"trigger": "cascade_archive"}, "ownership": {"error": "disk I/O error"}}),
+			"refused": {"answered"},
+		},
+		"cascade_delete, storage failed": {
+			"facts": object.union(owned, {"job": {"trigger": "cascade_delete"}, "ownership": {"error": "disk I/O error"}}),
+			"refused": {"answered"},
+		},
+		"delete, storage failed": {
+			"facts": object.union(owned, {"job": {"trigger": "delete"}, "ownership": {"error": "disk I/O error"}}),
+			"refused": {"answered"},
+		},
 		"another trigger": {"facts": object.union(owned, {"job": {"trigger": "workspace_delete"}}), "refused": {"trigger"}},
 		"no copy": {"facts": object.union(owned, {"job": {"environment": null}}), "refused": set()},
 		"the row is another task's": {
@@ -90,6 +102,7 @@ test_put_off[name] if {
 	begun := object.union(owned, {"moment": "connect", "job": {"begun": true}, "ownership": null})
 	some name, row in {
 		"begun, before storage is asked": {"facts": begun, "refused": set()},
+		"begun, whatever the trigger": {"facts": object.union(begun, {"job": {"trigger": ""}}), "refused": set()},
 		"not begun": {"facts": object.union(begun, {"job": {"begun": false}}), "refused": {"terminal", "environment"}},
 		"about to remove": {"facts": object.union(begun, {"moment": "remove"}), "refused": {"terminal", "environment"}},
 		"storage was asked": {"facts": object.union(begun, {"ownership": {}}), "refused": {"terminal", "environment"}},
