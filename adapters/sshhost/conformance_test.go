@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // quick are options with which a silent server is given up soon.
-var quick = sshhost.Options{TCP: 2 * time.Second, Handshake: time.Second, Keepalive: time.Second, AgentSocket: "/nonexistent"}
+var quick = sshhost.Options{TCP: 4 * time.Second, Handshake: 4 * time.Second, Keepalive: 2 * time.Second, AgentSocket: "/nonexistent"}
 
 func TestSessionOverAServerInProcess(t *testing.T) {
 	porttest.Session(t, func(t *testing.T) porttest.SessionSubject {

@@ -231,6 +231,8 @@ func (c *connection) take(ctx context.Context) (*channel, core.Reply) {
 		case <-ctx.Done():
 			return nil, core.Unclear{Doubt: core.ConnectionLost, Detail: c.name + ": not sent: " + context.Cause(ctx).Error()}
 		case <-c.done:
+		}
+		if c.ended() {
 			return nil, core.NeverRan{Fault: core.Unreachable, Detail: c.name + ": not sent: " + c.cause.Error()}
 		}
 		channel, err := c.channel(ctx)

@@ -45,7 +45,7 @@ var loginShells = []struct {
 	{".bashrc reads its input", "/bin/bash", map[string]string{".bash_profile": "PATH=HOME/own:$PATH", ".bashrc": "cat >/dev/null; read line"}, "login"},
 	{"the profile sleeps", "/bin/bash", map[string]string{".bash_profile": "PATH=HOME/own:$PATH; sleep 600"}, "system"},
 	{"the profile leaves a job behind", "/bin/bash", map[string]string{".bash_profile": "PATH=HOME/own:$PATH; sleep 600 &"}, "login"},
-	{"the profile prints 20 MB", "/bin/bash", map[string]string{".bash_profile": "PATH=HOME/own:$PATH; head -c 20000000 /dev/zero | tr '\\000' '\\n'"}, "login"},
+	{"the profile prints 20 MB", "/bin/bash", map[string]string{".bash_profile": "PATH=HOME/own:$PATH; head -c 20000000 /dev/zero | tr '\\000' x | fold"}, "login"},
 	{".bashrc becomes fish", "/bin/bash", map[string]string{".bashrc": "exec fish"}, ""},
 	{".profile becomes zsh", "/bin/bash", map[string]string{".profile": "exec zsh -l"}, "system"},
 	{"PATH unset", "/bin/bash", map[string]string{".bash_profile": "unset PATH"}, "login?"},

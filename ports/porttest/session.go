@@ -89,13 +89,15 @@ var sessionClauses = []clause[SessionSubject]{
 	}},
 	{"at its limit a probe is given up and killed", func(t testing.TB, s SessionSubject) {
 		pid := filepath.Join(s.Dir, "pid")
+		expect(t, s.Session, "echo ready", core.Said{Body: "ready\n"}) // what a first script costs besides is over
 		probe := script("probe", "echo $$ >"+quote(pid)+".new; mv "+quote(pid)+".new "+quote(pid)+"; sleep 300 & wait")
-		probe.Limit = 500 * time.Millisecond
+		probe.Limit = 2 * time.Second
 		expectDoubt(t, s.Session.Run(t.Context(), probe), core.LimitReached)
 		expectGone(t, pid)
 		expect(t, s.Session, "echo still here", core.Said{Body: "still here\n"})
 	}},
 	{"at its limit a removal is given up and left to run", func(t testing.TB, s SessionSubject) {
+		expect(t, s.Session, "echo ready", core.Said{Body: "ready\n"})
 		for _, name := range []string{"remove", "settle"} {
 			removal, finish := waiting(t, s, name)
 			removal.Limit = 500 * time.Millisecond
