@@ -213,6 +213,7 @@ refusals contains {
 	"rule": "trigger",
 	"says": "jobs of this trigger never reclaim directories",
 } if {
+	not passed
 	not object.get(input, ["job", "trigger"], "") in {"archive", "delete", "cascade_archive", "cascade_delete"}
 }
 
