@@ -7,6 +7,7 @@ answer() {
 case $session in '' | . | .. | */*) answer refused ;; esac
 if test ! -e "$dir" && test ! -L "$dir"; then answer absent; fi
 cd -P -- "$dir" 2>/dev/null || answer unreadable
+top=$(pwd -P)
 for part in .kandev sessions "$session"; do
 	if test -L "./$part"; then answer refused; fi
 	if test ! -d "./$part"; then
@@ -59,4 +60,17 @@ if test -n "$pid" && runs "$pid"; then
 fi
 cd .. && rm -rf -- "./$session" 2>/dev/null
 if test -e "./$session" || test -L "./$session"; then answer kept; fi
+# What the helper had started may take a moment to end after it, and until then
+# it would count as somebody who works here.
+cd / || answer ended
+tries=0
+while test "$tries" -lt 5; do
+	busy=
+	for place in /proc/[0-9]*/cwd; do
+		case $(readlink "$place" 2>/dev/null) in "$top" | "$top"/*) busy=$place && break ;; esac
+	done
+	test -n "$busy" || break
+	tries=$((tries + 1))
+	sleep 1
+done
 answer ended

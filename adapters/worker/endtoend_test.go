@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -333,6 +334,18 @@ func (w *world) endAgents() {
 		}
 	}
 	w.pids = nil
+	// What the agents had started ends a moment after them.
+	for range 500 {
+		places, _ := filepath.Glob("/proc/[0-9]*/cwd")
+		if !slices.ContainsFunc(places, func(place string) bool {
+			at, err := os.Readlink(place)
+			return err == nil && strings.HasPrefix(at, w.root+"/")
+		}) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	w.Fatal("something still works below the root")
 }
 
 func TestAC_006_2_AProfileThatIsOffKeepsTheDirectoryAndItsHookRunsAllTheSame(t *testing.T) {
