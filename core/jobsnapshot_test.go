@@ -61,11 +61,11 @@ func TestAnEditTouchesOnlyItsOwnKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = strings.Replace(hostsRow, `{"a" : 1e2}}`, `{"a" : 1e2},"reclaim":{"begun":3,"cause":"stash","cure":[{"what":"pop it","run":"git stash pop"}]},"outcome":"skipped","skip_reason":"stash_present","detail":"lib: one stash"}`, 1)
+	want = strings.Replace(hostsRow, `{"a" : 1e2}}`, `{"a" : 1e2},"reclaim":{"cause":"stash","cure":[{"what":"pop it","run":"git stash pop"}]},"outcome":"skipped","skip_reason":"stash_present","detail":"lib: one stash"}`, 1)
 	if diff := cmp.Diff(want, string(kept.Bytes())); diff != "" {
 		t.Fatal(diff)
 	}
-	failed, err := kept.WithOutcome(target, fail(PathRefused, ""))
+	failed, err := begun.WithOutcome(target, fail(PathRefused, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,6 +308,9 @@ func TestAnyEditChangesExactlyTheTargetsOwnKeys(t *testing.T) {
 		} else {
 			o = anyOutcome.Draw(t, "outcome")
 			after, err = before.WithOutcome(target, o)
+			if _, kept := o.(Skipped); kept {
+				wantBegun = 0
+			}
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ type stepped struct {
 	script  HostQuery
 	ask     string // FIFO: the script writes when it stops
 	gate    string // FIFO: what it waits for
+	gates   *os.File
 	stopped chan bool
 	ended   chan Said
 	said    *Said
@@ -34,7 +35,10 @@ func (p *plot) step(n int, q HostQuery, script Script, stops string) *stepped {
 		must(0, os.Chmod(fifo, 0o666))
 	}
 	cmd, out, _ := p.command(script, "PATH="+stops+":"+os.Getenv("PATH"), "ASK="+s.ask, "GATE="+s.gate)
-	asks := must(os.OpenFile(s.ask, os.O_RDWR, 0)) // so that neither side waits in open
+	// Both ways, so that neither side waits in open: two commands of a pipeline
+	// may stop at once, and each takes one line.
+	asks := must(os.OpenFile(s.ask, os.O_RDWR, 0))
+	s.gates = must(os.OpenFile(s.gate, os.O_RDWR, 0))
 	go func() {
 		var b [1]byte
 		for {
@@ -50,6 +54,7 @@ func (p *plot) step(n int, q HostQuery, script Script, stops string) *stepped {
 		_ = cmd.Wait()
 		s.ended <- Said{Body: out.String(), Exit: cmd.ProcessState.ExitCode()}
 		asks.Close()
+		s.gates.Close()
 	}()
 	return s
 }
@@ -67,9 +72,7 @@ func (s *stepped) rest() bool {
 
 // next lets the script run to its next stop.
 func (s *stepped) next() bool {
-	gate := must(os.OpenFile(s.gate, os.O_WRONLY, 0))
-	must(gate.Write([]byte("\n")))
-	gate.Close()
+	_, _ = s.gates.Write([]byte("\n")) // it may have ended meanwhile
 	return s.rest()
 }
 
