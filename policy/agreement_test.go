@@ -312,3 +312,36 @@ func TestZeroFactsAreRefusedByEveryBarrier(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// With the other two replaced by a yes, each barrier refuses what it is there
+// for, and nothing else.
+func TestEachBarrierAloneRefuses(t *testing.T) {
+	alone := map[string]*policy.Policy{}
+	for _, barrier := range core.Barriers() {
+		p, err := policy.Without(slices.DeleteFunc(core.Barriers(), func(b string) bool { return b == barrier })...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone[barrier] = p
+	}
+	refused := map[string]int{}
+	checks(t, 3000, func(t *rapid.T) {
+		f := anyFacts(t)
+		f.Moment = mostly(t, "known moment", core.RemoveNow, core.Connect)
+		why := whyNot(f)
+		for barrier, p := range alone {
+			r := p.Rule(context.Background(), f)
+			if r.Error != "" || r.Allow != (why[barrier] == "") {
+				t.Fatalf("%s alone: allow=%t, error %q, Go says %v; facts %+v", barrier, r.Allow, r.Error, why, f)
+			}
+			if !r.Allow {
+				refused[barrier]++
+			}
+		}
+	})
+	for _, barrier := range core.Barriers() {
+		if refused[barrier] < 100 {
+			t.Errorf("%s alone refused only %d facts", barrier, refused[barrier])
+		}
+	}
+}
