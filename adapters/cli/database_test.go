@@ -157,3 +157,21 @@ func TestAHostsDatabaseIsReadAndNeverWritten(t *testing.T) {
 		t.Errorf("beside it lies more: %v %v", entries, err)
 	}
 }
+
+func TestADatabaseWithoutJobsIsToldAndNotAsked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "music.db")
+	db, err := openDatabase(t.Context(), "sqlite:"+path, creates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("CREATE TABLE songs (n INTEGER)"); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	for _, command := range []string{"jobs", "kept", "profiles", "job show j-1"} {
+		got := call(t, append(strings.Fields(command), "--db", "sqlite:"+path)...)
+		if got.status != 2 || !strings.Contains(got.stderr, "neither reclaim's nor a backend's") || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("%s: exit %d: %s", command, got.status, got.stderr)
+		}
+	}
+}

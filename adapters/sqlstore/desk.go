@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -18,8 +19,12 @@ import (
 // Desk implements ports.Desk over either kind of database.
 type Desk struct{ *Rows }
 
-// DeskOver is the desk of any database: a host's is only read, and its changes
-// are ErrNotOurs.
+// ErrNoTasks says that a database is neither ours nor a backend's: it has no
+// table of cleanup jobs.
+var ErrNoTasks = errors.New("this database holds no cleanup jobs: it is neither reclaim's nor a backend's")
+
+// DeskOver is the desk of any database that holds jobs: a host's is only read,
+// and its changes are ErrNotOurs. Any other database is ErrNoTasks.
 func DeskOver(ctx context.Context, db *sql.DB, dialect Dialect) (*Desk, error) {
 	r := Over(db, dialect)
 	err := r.Ours(ctx)
@@ -27,6 +32,9 @@ func DeskOver(ctx context.Context, db *sql.DB, dialect Dialect) (*Desk, error) {
 		return nil, err
 	}
 	r.ours = err == nil
+	if has, err := r.hasTable(ctx, "task_resource_cleanup_jobs"); err != nil || !has {
+		return nil, cmp.Or(err, ErrNoTasks)
+	}
 	return &Desk{r}, nil
 }
 
