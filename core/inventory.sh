@@ -112,6 +112,7 @@ survey() {
 				else if (p ~ /\/objects\/(pack|info)$/) kept[substr(p, 1, length(p) - 13)] = 1
 				else if (p ~ /\/worktrees\/[^\/]*$/) admin[++admins] = p
 			} else if (type == "l" && p ~ /^\/\.kandev\// && !links++) link = p
+			# disposable: entry
 			if (p ~ /\/HEAD$/ && type != "d") head[substr(p, 1, length(p) - 5)] = 1
 			else if (p ~ /\/\.git$/) { print "checkout " top substr(p, 1, length(p) - 5); gitdir[p] = 1 }
 			else if (p ~ /\.lock$/ && type != "d") lock[++locks] = p
@@ -136,6 +137,7 @@ survey() {
 			if (dark) print "darkest " top darkest
 			if (links) print "link " top link
 			if (locked) print "lockfile " top lockfile
+			# disposable: entries
 			rc = close(hash)
 			if (rc) print "nohash " rc
 		}'
@@ -155,6 +157,7 @@ take() {
 		admin\ *) [ "$2" = survivor ] || admins=$admins$rest$newline ;;
 		borrows\ *) borrows=$borrows$rest$newline ;;
 		session\ *) sessions=$sessions$rest$newline ;;
+		# disposable: take
 		counts\ *) counts=$rest ;;
 		foreigner\ *) sample foreign "$rest" ;;
 		darkest\ *) sample unreadable "$rest" ;;
@@ -537,7 +540,9 @@ probe_files() {
 	done
 	own=''
 	case $D in "$W"/.git) ;; "$W"/*) own=${D#"$W"/}/ ;; esac
+	# disposable: candidates
 	out=$({
+		# disposable: told
 		g "$@" ls-files -v -s -z
 		printf '@ %s\0' $?
 		g "$@" status --porcelain -z --untracked-files=all --ignored --ignore-submodules=dirty
@@ -548,6 +553,7 @@ probe_files() {
 			own = ENVIRON["own"]; kandev = ENVIRON["kandev"]; part = 1; i = ENVIRON["i"]
 			for (k = 1; k < 256; k++) hex[sprintf("%c", k)] = sprintf("%02x", k)
 			hex["\001"] = "0a"
+			# disposable: begin
 		}
 		function enc(s,  k, o) {
 			s = substr(s, 1, 120)
@@ -555,11 +561,13 @@ probe_files() {
 			o = "~"; for (k = 1; k <= length(s); k++) o = o ((substr(s, k, 1) in hex) ? hex[substr(s, k, 1)] : "3f"); return o
 		}
 		function show(what, path) { if (++shown[what] <= 2) print "sample " i " " what " " enc(path) }
+		# disposable: read
 		substr($0, 1, 2) == "@ " { rc[part++] = $2; next }
 		part == 1 {
 			if ($0 !~ /^[A-Za-z?] [0-7]* [0-9a-f]* [0-3]\t/) { odd++; next }
 			files++
 			mode = substr($0, 3, 6); tag = substr($0, 1, 1)
+			# disposable: tracked
 			if (mode == "160000") { t = index($0, "\t"); p = substr($0, t + 1); link[p] = 1; if (p ~ /\001/) odd++; else print "L " p }
 			else if (tag != "H" && tag != "M") { if ($0 ~ /\001/) odd++; else print "F " $0 }
 			next
@@ -571,13 +579,16 @@ probe_files() {
 				if (p in excuse) { excused++; next }
 				if (own != "" && substr(p, 1, length(own)) == own) { excused++; next }
 				if (kandev == "yes" && substr(p, 1, 8) == ".kandev/") { excused++; next }
+				# disposable: ignored
 				if (xy == "??") { untracked++; show("untracked", p) } else { ignored++; show("ignored", p) }
 			} else if (xy ~ /^[ MTADRCU][ MTADRCU]$/ && xy != "  ") {
+				# disposable: changed
 				if (xy == " M" && p in link) { pointer++; show("pointer", p) } else { changed++; show("changed", p) }
 			} else odd++
 			next
 		}
 		{ odd++ }
+		# disposable: end
 		END { printf "files %s %d %d %d %d %d %d %d %d %d\n", i, (1 in rc) ? rc[1] : 99, (2 in rc) ? rc[2] : 99, files, changed, pointer, untracked, ignored, odd, excused }')
 	flagged='' gitlinks=''
 	case $newline$out in
@@ -1020,6 +1031,7 @@ probe_unpushed() {
 	[ "$tips" = 0 ] || sample_of abandoned "${lost%%"$newline"*}"
 }
 
+# disposable: functions
 inventory() {
 	opening inventory
 	probe_host
@@ -1036,6 +1048,7 @@ inventory() {
 		probe_borrowers
 		probe_worktrees
 	} &
+	# disposable: lane
 	lane=1
 	while [ "$lane" -le 4 ] && [ "$lane" -le "$repositories" ]; do
 		{
