@@ -209,11 +209,12 @@ func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, erro
 	if err != nil {
 		return nil, err
 	}
+	from := "task_resource_cleanup_jobs"
 	if jobs == "" {
-		jobs, args = r.mentions(query.Target)
+		from, jobs, args = r.mentioning(query.Target)
 	}
 	err = r.each(ctx, r.db, `SELECT x.task_id, x.state, COALESCE(x.resource_snapshot, ''), `+of+`
-		FROM task_resource_cleanup_jobs x LEFT JOIN tasks t ON t.id = x.task_id
+		FROM `+from+` x LEFT JOIN tasks t ON t.id = x.task_id
 		WHERE x.task_id <> ?`+jobs, append([]any{query.TaskID}, args...), func(scan func(...any) error) error {
 		var task, state string
 		var raw []byte
@@ -252,44 +253,39 @@ func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, erro
 	return all, nil
 }
 
-// mentions narrows the jobs that have ended, of which a host keeps every one, to
-// those whose snapshot holds a plain part of one of our segments: the last name,
-// and every name after one that is "tasks", should a task's directory hold
-// another's root. Jobs that have not ended are all read.
-func (r *Rows) mentions(t core.Target) (string, []any) {
+// mentioning narrows the jobs that have ended, of which a host keeps every one,
+// to those that may name the target's directory, one above or one below it, as
+// core compares them. It passes over a snapshot only where its text shows one
+// task_dir, spelled out, that is a whole path in ASCII without an empty, "." or
+// ".." name; every other is read. Jobs that have not ended are all read.
+func (r *Rows) mentioning(t core.Target) (from, where string, args []any) {
+	const table, columns = `task_resource_cleanup_jobs`, `id, task_id, state, resource_snapshot`
 	names := strings.FieldsFunc(t.TaskDir, func(c rune) bool { return c == '/' })
-	position := "instr(lower(x.resource_snapshot), ?) > 0"
+	if len(names) == 0 || len(names) > 100 {
+		return table, "", nil
+	}
+	text, position, lower, bytes, once := `CAST(resource_snapshot AS TEXT)`, `instr`, `lower(dir)`, `length(CAST(dir AS BLOB))`, ` LIMIT -1 OFFSET 0`
 	if r.dialect == PostgreSQL {
-		position = "strpos(lower(x.resource_snapshot), ?) > 0"
+		text, position, lower, bytes, once = `resource_snapshot || ''`, `strpos`, `lower(dir COLLATE "C")`, `octet_length(dir)`, ` OFFSET 0`
 	}
-	var either []string
-	var words []any
-	for i, name := range names {
-		if i < len(names)-1 && (i == 0 || !strings.EqualFold(names[i-1], "tasks")) {
-			continue
-		}
-		word := plainest(name)
-		if word == "" {
-			return "", nil
-		}
-		either, words = append(either, position), append(words, strings.ToLower(word))
-	}
-	if len(either) == 0 || len(either) > 20 {
-		return "", nil
-	}
-	return ` AND (x.state NOT IN ` + ended + ` OR ` + strings.Join(either, " OR ") + `)`, words
-}
+	// Each step is worked out once a row, so that a long text is not scanned for
+	// every comparison.
+	step := func(values, from string) string { return `SELECT ` + columns + `, ` + values + ` FROM ` + from + once }
+	from = step(text+` AS text`, table)
+	from = step(`text, `+position+`(text, '"task_dir"') AS at, `+position+`(text, '\u00') AS escaped`, `(`+from+`) a`)
+	from = step(`at, escaped, substr(text, at + 10) AS rest`, `(`+from+`) b`)
+	from = step(`at, escaped, `+position+`(rest, '"task_dir"') AS more, substr(rest, 1, 3) AS opens, substr(rest, 3, 4096) AS dir`, `(`+from+`) c`)
+	from = step(`at, escaped, more, opens, substr(dir, 1, `+position+`(dir || '"', '"') - 1) AS dir, `+position+`(dir, '"') AS closes`, `(`+from+`) d`)
+	from = step(`at, escaped, more, opens, closes, `+lower+` || '/' AS dir, `+bytes+` <> length(dir) AS beyond`, `(`+from+`) e`)
 
-// plainest is the longest part of a name that every JSON writer writes as it
-// is and whose only other spelling is in ASCII capitals: no k and no s, to which
-// letters outside of ASCII fold.
-func plainest(name string) (word string) {
-	for part := range strings.FieldsFuncSeq(name, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' || strings.ContainsRune("kKsSiI", c)
-	}) {
-		if len(part) > len(word) {
-			word = part
-		}
+	path, above := "", []any{"/"}
+	for _, name := range names {
+		path += "/" + strings.ToLower(strings.ToUpper(name))
+		above = append(above, path+"/")
 	}
-	return word
+	last := path[strings.LastIndexByte(path, '/'):] + "/"
+	dir := func(part string) string { return position + `(x.dir, ` + part + `) > 0` }
+	where = ` AND (x.state NOT IN ` + ended + ` OR x.escaped > 0 OR x.at > 0 AND (x.more > 0 OR x.opens <> ':"/' OR x.closes = 0 OR x.beyond
+		OR ` + strings.Join([]string{dir(`'\'`), dir(`'//'`), dir(`'/./'`), dir(`'/../'`), dir(`?`)}, " OR ") + ` OR x.dir IN (` + marks(len(above)) + `)))`
+	return `(` + from + `)`, where, append([]any{last}, above...)
 }

@@ -1,8 +1,9 @@
 package sqlstore_test
 
 import (
+	"encoding/json"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,10 +19,14 @@ import (
 	"github.com/kandev/reclaim/ports/porttest"
 )
 
-// anyDirectory draws paths that are near each other in every way that counts.
+// Together they are paths that are near each other in every way that counts.
+var (
+	nearRoots = []string{"/home/dev/.kandev/tasks/", "/home/dev/.kandev//tasks/", "/HOME/dev/.kandev/tasks/", "/mnt/disk/tasks/", "tasks/", "~/.kandev/tasks/", "/a/../tasks/", "/", ""}
+	nearNames = []string{"fix", "FIX", "fix/", "fix/lib", "fix/lib/deep", "fi", "fix2", "é", "É", "f\u0131x", "straße", "fix ", "", ".", "..", "x/fix", "a\\b", `a"b`, "tasks", "home", "dev", "\u212a", "k"}
+)
+
 var anyDirectory = rapid.Custom(func(t *rapid.T) string {
-	return rapid.SampledFrom([]string{"/home/dev/.kandev/tasks/", "/home/dev/.kandev//tasks/", "/HOME/dev/.kandev/tasks/", "/mnt/disk/tasks/", "tasks/", "~/.kandev/tasks/", "/a/../tasks/", "/", ""}).Draw(t, "root") +
-		rapid.SampledFrom([]string{"fix", "FIX", "fix/", "fix/lib", "fix/lib/deep", "fi", "fix2", "é", "É", "f\u0131x", "straße", "fix ", "", ".", "..", "x/fix", "a\\b", `a"b`, "tasks", "home", "dev", "\u212a", "k"}).Draw(t, "name")
+	return rapid.SampledFrom(nearRoots).Draw(t, "root") + rapid.SampledFrom(nearNames).Draw(t, "name")
 })
 
 func anyMetadata(t *rapid.T) string {
@@ -68,7 +73,7 @@ func anySnapshot(t *rapid.T) string {
 }
 
 // The index may hand over more than it must, never less. A second opinion reads
-// every row; so does a host's database, but for jobs that have ended.
+// every row.
 func TestTheIndexFindsEveryClaimAFullReadingFinds(t *testing.T) {
 	for _, dialect := range dialects {
 		t.Run(string(dialect), func(t *testing.T) {
@@ -79,7 +84,6 @@ func TestTheIndexFindsEveryClaimAFullReadingFinds(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				rows.clear(t)
 				opinion := memstore.New(time.Now)
-				ended := map[string]bool{}
 				for i := range rapid.IntRange(0, 4).Draw(rt, "launches") {
 					row := porttest.LaunchRow{SessionID: fmt.Sprint("s", i), TaskID: fmt.Sprint("s", i)}
 					for range rapid.IntRange(1, 2).Draw(rt, "writes") {
@@ -91,7 +95,6 @@ func TestTheIndexFindsEveryClaimAFullReadingFinds(t *testing.T) {
 				for i := range rapid.IntRange(0, 3).Draw(rt, "jobs") {
 					j := ports.Job{ID: fmt.Sprint("j", i), OperationID: fmt.Sprint("j", i), TaskID: fmt.Sprint("j", i), Trigger: core.Archive, CreatedAt: time.Now(), UpdatedAt: time.Now()}
 					j.State = rapid.SampledFrom([]ports.State{ports.Pending, ports.Succeeded, ports.Prepared, ports.JobFailed}).Draw(rt, "state")
-					ended[j.TaskID] = j.State == ports.Succeeded || j.State == ports.JobFailed
 					state := j.State
 					j.State = ports.Prepared // directories are frozen from its end on
 					for range rapid.IntRange(1, 2).Draw(rt, "writes") {
@@ -111,16 +114,70 @@ func TestTheIndexFindsEveryClaimAFullReadingFinds(t *testing.T) {
 					rt.Fatalf("ours:\n%s", diff)
 				}
 				claims += len(want.Claims)
-				over := hosts.Owner(t.Context(), query)
-				for _, o := range []*core.Ownership{&want, &over} {
-					o.Claims = slices.DeleteFunc(o.Claims, func(c core.Claim) bool { return ended[c.TaskID] })
-				}
-				if diff := cmp.Diff(want, over, cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(want, hosts.Owner(t.Context(), query), cmpopts.EquateEmpty()); diff != "" {
 					rt.Fatalf("a host's:\n%s", diff)
 				}
 			})
 			if claims < 20 {
 				t.Errorf("only %d claims were drawn", claims)
+			}
+		})
+	}
+}
+
+// A host keeps every job it ever ran. Of one that has ended the snapshot is read
+// only where it may name our directory, one above or one below it; however the
+// path is written, and whatever wrote the JSON.
+func TestTheClaimOfAnEndedJobIsFoundHoweverItsDirectoryIsWritten(t *testing.T) {
+	directories := []string{"/home", "/home/dev", "/home/dev/", "/home/dev/.kandev", "/HOME/DEV/.KANDEV", "/home//dev", "/home/dev ", "/home/./dev", "/home/dev/..", "/dev", "/mnt/disk", "/home/dev/.kandev/tasks",
+		"/home/dev/.kandev/tasks/", "/home/devo", "~", "~dev", "$HOME", "$HOME/x", "a:///fix", "/a://fix", "/a:/fix", "/a:/b", "/a://b"}
+	for _, root := range nearRoots {
+		for _, name := range nearNames {
+			directories = append(directories, root+name)
+		}
+	}
+	ours := []string{"/a:/b/tasks/fix", "/a://fix", "/", " "}
+	for i, name := range nearNames {
+		ours = append(ours, nearRoots[i%len(nearRoots)]+name)
+	}
+	for _, root := range nearRoots {
+		ours = append(ours, root+"fix")
+	}
+	written := []func(string) string{
+		func(dir string) string {
+			plain, _ := json.Marshal(dir)
+			return `{"sessions":[{"repo":"https://git.example/a.git"}],"ssh_task_dirs":[{"host":"h","workdir_root":"/home/dev/.kandev","task_dir":` + string(plain) + `,"outcome":"skipped","detail":"it is kept."}],"n":1}`
+		},
+		func(dir string) string {
+			return fmt.Sprintf("{ \"ssh_task_dirs\" : [ { \"host\" : \"h\", \"task_dir\" :\t%s } ] }", strings.ReplaceAll(strconv.QuoteToASCII(dir), "/", `\/`))
+		},
+		func(dir string) string {
+			plain, _ := json.Marshal(dir)
+			return `{"ssh_task_dirs":[{"host":"h","task_d\u0069r":` + string(plain) + `},{"host":"h","task_dir":"/srv/else"}]}`
+		},
+	}
+	opinion := memstore.New(time.Now)
+	var jobs []ports.Job
+	for i, dir := range directories {
+		id := fmt.Sprint("j", i)
+		j := ports.Job{ID: id, OperationID: id, TaskID: id, Trigger: core.Archive, CreatedAt: time.Now(), UpdatedAt: time.Now(), State: ports.JobFailed, Snapshot: []byte(written[i%len(written)](dir))}
+		jobs = append(jobs, j)
+		opinion.PutJob(j)
+	}
+	for _, dialect := range dialects {
+		t.Run(string(dialect), func(t *testing.T) {
+			store, db := installed(t, dialect)
+			for _, j := range jobs {
+				seed{db, dialect}.PutJob(t, j)
+			}
+			for _, dir := range ours {
+				query := core.Owner{TaskID: "t", Target: core.Target{Host: "h", TaskDir: dir}}
+				want := opinion.Owner(t.Context(), query)
+				for name, owners := range map[string]ports.Owners{"ours": store, "a host's": sqlstore.Over(db, dialect)} {
+					if diff := cmp.Diff(want, owners.Owner(t.Context(), query), cmpopts.EquateEmpty()); diff != "" {
+						t.Errorf("%q, %s:\n%s", dir, name, diff)
+					}
+				}
 			}
 		})
 	}
