@@ -186,8 +186,51 @@ func strictly(raw []byte, into any) error {
 	return nil
 }
 
+// spelledOnce refuses valid JSON in which a key stands twice or is not spelled
+// in the small letters that all keys of ours have: encoding/json takes the last
+// of two, and "Allow" for "allow", so that two readers could read two records
+// (D27). Labels are anybody's words and spelled as they like.
+func spelledOnce(raw []byte, path string, free bool) error {
+	switch raw[space(raw, 0)] {
+	case '[':
+		places, err := elements(raw)
+		if err != nil {
+			return err
+		}
+		for i, place := range places {
+			if err := spelledOnce(raw[place[0]:place[1]], fmt.Sprintf("%s[%d]", path, i), false); err != nil {
+				return err
+			}
+		}
+	case '{':
+		all, err := members(raw)
+		if err != nil {
+			return err
+		}
+		seen := map[string]bool{}
+		for _, m := range all {
+			here := m.name
+			if path != "" {
+				here = path + "." + m.name
+			}
+			if seen[m.name] {
+				return fmt.Errorf("the key %.200q stands twice", here)
+			}
+			seen[m.name] = true
+			if !free && strings.Trim(m.name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+				return fmt.Errorf("the key %.200q is unknown", here)
+			}
+			if err := spelledOnce(m.value(raw), here, m.name == "labels"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // ParseRecord reads a record. One from a newer version is an error that says
-// so; an unknown key or kind is an error that names it.
+// so; a key that is unknown, in another case or there twice, and an unknown
+// kind, is an error that names it.
 func ParseRecord(raw []byte) (Record, error) {
 	var version struct {
 		Version int `json:"version"`
@@ -200,6 +243,9 @@ func ParseRecord(raw []byte) (Record, error) {
 		return Record{}, fmt.Errorf("the record has version %d; this reclaim reads up to version %d: use a newer one", version.Version, RecordVersion)
 	case version.Version < 1:
 		return Record{}, errors.New("not a record: it names no version")
+	}
+	if err := spelledOnce(raw, "", false); err != nil {
+		return Record{}, fmt.Errorf("the record cannot be read: %w", err)
 	}
 	var r Record
 	if err := strictly(raw, &r); err != nil {

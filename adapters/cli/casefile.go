@@ -148,9 +148,5 @@ func parseRecord(raw []byte) (core.Record, error) {
 	if len(strings.TrimSpace(string(raw))) == 0 {
 		return core.Record{}, fmt.Errorf("it is empty")
 	}
-	record, err := core.ParseRecord(raw)
-	if err != nil {
-		return core.Record{}, err
-	}
-	return record, spelledOnce(raw)
+	return core.ParseRecord(raw)
 }

@@ -1,0 +1,42 @@
+package core
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// D27 holds for records too: what two decoders could read in two ways is no
+// record, wherever in it the key stands.
+func TestD27_ARecordWithADoubledKeyOrOneInAnotherCaseIsRefused(t *testing.T) {
+	snapshot := fit()
+	snapshot.Labels = map[string]string{"Team": "x", "team": "y", "\u017fite": "z"}
+	raw, err := json.Marshal(NewRecord(snapshot, Transcript{{Query: Begin{JobID: "j", Target: snapshot.Target}, Answer: Begun{Ending: BeginRecorded}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ParseRecord(raw); err != nil {
+		t.Fatalf("%v\n%s", err, raw)
+	}
+	for name, row := range map[string]struct{ from, to, says string }{
+		"twice at the top":       {`"version":`, `"version":1,"version":`, `"version" stands twice`},
+		"twice below":            {`"enabled":true`, `"enabled":false,"enabled":true`, `"snapshot.target.enabled" stands twice`},
+		"twice, one escaped":     {`"enabled":true`, `"enabled":false,"enable\u0064":true`, `"snapshot.target.enabled" stands twice`},
+		"another case":           {`"enabled":true`, `"Enabled":true`, `"snapshot.target.Enabled" is unknown`},
+		"beside its variant":     {`"enabled":true`, `"enabled":false,"ENABLED":true`, `"snapshot.target.ENABLED" is unknown`},
+		"the long s":             {`"host":`, `"ho` + "\u017f" + `t":"evil","host":`, "is unknown"},
+		"in the transcript":      {`"ending":"recorded"`, `"ending":"failed","ending":"recorded"`, `"transcript[0].answer.ending" stands twice`},
+		"in another case there":  {`"ending":"recorded"`, `"Ending":"recorded"`, `"transcript[0].answer.Ending" is unknown`},
+		"a label twice":          {`"team":"y"`, `"team":"y","team":"n"`, `"snapshot.labels.team" stands twice`},
+		"an unknown key, plain":  {`"enabled":true`, `"enabeld":true`, "enabeld"},
+		"a question asked twice": {`"ask":"begin"`, `"ask":"owner","ask":"begin"`, `"transcript[0].ask" stands twice`},
+	} {
+		spoilt := strings.Replace(string(raw), row.from, row.to, 1)
+		if spoilt == string(raw) {
+			t.Fatalf("%s: nothing was changed in %s", name, raw)
+		}
+		if _, err := ParseRecord([]byte(spoilt)); err == nil || !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
