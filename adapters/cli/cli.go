@@ -74,7 +74,7 @@ type grammar struct {
 	Replay   replayCommand   `cmd:"" help:"Decide again, offline, from recorded attempts."`
 	Explain  explainCommand  `cmd:"" help:"Tell a recorded attempt as a story."`
 	DB       dbCommand       `cmd:"" name:"db" help:"Make the database of a stand-alone install."`
-	Task     taskCommand     `cmd:"" help:"End tasks, and take them up again."`
+	Task     taskCommand     `cmd:"" help:"Launch, stop and end tasks, and take them up again."`
 	Work     workCommand     `cmd:"" help:"The worker: run the cleanup jobs that are due."`
 	Serve    serveCommand    `cmd:"" help:"The worker and the operator's console."`
 	Jobs     jobsCommand     `cmd:"" help:"List cleanup jobs."`
@@ -82,7 +82,7 @@ type grammar struct {
 	Kept     keptCommand     `cmd:"" help:"List what was kept, and why; have it judged again."`
 	StopAll  stopAllCommand  `cmd:"" help:"Stop every removal that has not begun."`
 	Profiles profilesCommand `cmd:"" help:"List the executor profiles and their switches."`
-	Profile  profileCommand  `cmd:"" help:"Turn one profile's switch on or off."`
+	Profile  profileCommand  `cmd:"" help:"Add a profile; turn its switch on or off."`
 
 	Policy  policyCommand  `cmd:"" help:"Check an operator's policy; ask for one ruling."`
 	Version versionCommand `cmd:"" help:"Show the version and what decides."`

@@ -556,6 +556,7 @@ func onOff(on bool) string {
 }
 
 type profileCommand struct {
+	Add profileAddCommand `cmd:"" help:"Write down where tasks run and how to get there; its switch is off."`
 	Set profileSetCommand `cmd:"" help:"Turn the switch of one executor profile on or off."`
 }
 

@@ -6,6 +6,9 @@ import (
 )
 
 type taskCommand struct {
+	Launch    taskLaunchCommand    `cmd:"" help:"Launch a session of a task: its directory, checkouts, a stand-in agent."`
+	Stop      taskStopCommand      `cmd:"" help:"Put a task aside; its directory stays."`
+	Resume    taskResumeCommand    `cmd:"" help:"Take up a task's last session."`
 	Archive   taskArchiveCommand   `cmd:"" help:"Archive tasks; their cleanup jobs become due."`
 	Delete    taskDeleteCommand    `cmd:"" help:"Delete tasks; their cleanup jobs become due."`
 	Unarchive taskUnarchiveCommand `cmd:"" help:"Take a task up again; its cleanup jobs are cancelled."`

@@ -19,8 +19,10 @@ import (
 	"github.com/kandev/reclaim/ports"
 )
 
-// Launcher launches sessions. Resolve fills in what an alias of the backend's
-// ssh configuration stands for; nil takes an alias for the host's name.
+// Launcher launches sessions. Resolve makes the way to the host concrete: what an
+// alias of the backend's ssh configuration stands for, where there is one, and
+// what the backend's environment would fill in. It is recorded and not looked up
+// again at clean-up. Nil takes an alias for the host's name and fills in nothing.
 type Launcher struct {
 	Dialer  ports.Dialer
 	Resolve func(alias string, target core.Target) (core.Target, error)
@@ -53,14 +55,12 @@ func (l *Launcher) Launch(ctx context.Context, o Order) (Launched, error) {
 	if err != nil {
 		return Launched{}, err
 	}
-	if alias != "" {
-		if l.Resolve != nil {
-			if target, err = l.Resolve(alias, target); err != nil {
-				return Launched{}, fmt.Errorf("the executor's alias: %w", err)
-			}
+	if l.Resolve != nil {
+		if target, err = l.Resolve(alias, target); err != nil {
+			return Launched{}, fmt.Errorf("the way to the executor's host: %w", err)
 		}
-		target.Host = cmp.Or(target.Host, alias)
 	}
+	target.Host = cmp.Or(target.Host, alias)
 	segment, err := core.LaunchSegment(o.Inputs.TaskID)
 	if err != nil {
 		return Launched{}, err

@@ -69,7 +69,9 @@ func TestAnAliasIsResolvedToValuesThatALaunchCanRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	t.Setenv("SSH_AUTH_SOCK", "")
 	dialer := sshhost.New(sshhost.Options{Config: config, Home: "/home/me", User: "me"})
+	const source, key = "file", "~/.ssh/id_ed25519" // what a dialer without an agent takes
 	resolve := func(alias string, target core.Target) core.Target {
 		t.Helper()
 		got, err := dialer.Resolve(alias, target)
@@ -84,7 +86,8 @@ func TestAnAliasIsResolvedToValuesThatALaunchCanRecord(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	check(core.Target{Host: "box"}, resolve("box", core.Target{})) // no file at all
+	check(core.Target{Host: "box", User: "me", IdentitySource: source, IdentityFile: key}, resolve("box", core.Target{})) // no configuration at all
+	check(core.Target{Host: "h", User: "me", IdentitySource: "file", IdentityFile: "k"}, resolve("", core.Target{Host: "h", IdentityFile: "k"}))
 
 	write(`
 Host box
@@ -110,8 +113,14 @@ Host *
 		ProxyJump: "anybody@[2001:db8::1]:22,keeper@10.0.0.1:22,me@second:2022"}, resolve("box", core.Target{}))
 	given := core.Target{Host: "given", Port: 22, User: "root", IdentitySource: "agent", ProxyJump: "a@b:1"}
 	check(given, resolve("box", given))
-	check(core.Target{Host: "unknown", User: "anybody"}, resolve("unknown", core.Target{}))
-	check(core.Target{Host: "none", User: "anybody"}, resolve("none", core.Target{}))
+	check(core.Target{Host: "unknown", User: "anybody", IdentitySource: source, IdentityFile: key}, resolve("unknown", core.Target{}))
+	check(core.Target{Host: "none", User: "anybody", IdentitySource: source, IdentityFile: key}, resolve("none", core.Target{}))
+	check(core.Target{Host: "h", User: "me", IdentitySource: source, IdentityFile: key, ProxyJump: "anybody@[2001:db8::1]:22,keeper@10.0.0.1:22"},
+		resolve("", core.Target{Host: "h", ProxyJump: "gate"}))
+	withAgent := sshhost.New(sshhost.Options{Config: config, Home: "/home/me", User: "me", AgentSocket: "/run/agent"})
+	if got, err := withAgent.Resolve("", core.Target{Host: "h"}); err != nil || got.IdentitySource != "agent" {
+		t.Errorf("%+v %v", got, err)
+	}
 	for alias, says := range map[string]string{"loop": "through itself", "-x": "alias", "a b": "alias"} {
 		if got, err := dialer.Resolve(alias, core.Target{}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %+v %v", alias, got, err)

@@ -20,12 +20,42 @@ const maxHops = 8
 
 // Resolve fills what target leaves open from the alias's section of the ssh
 // configuration: HostName, Port, User, IdentityFile (only where no identity
-// source is given) and ProxyJump. What target says stays. The result holds
-// concrete values only, for a launch to record: they are not to be looked up
-// again at clean-up, when the configuration may say something else. An alias
-// without a section is the host's name. Without a configuration file nothing is
-// filled but the host.
+// source is given) and ProxyJump; and after it, or without an alias, what Dial
+// would fill from the environment: the user and where the key comes from. What
+// target says stays. The result holds concrete values only, for a launch to
+// record: they are not to be looked up again at clean-up, when configuration and
+// environment may say something else. An alias without a section is the host's
+// name.
 func (d *Dialer) Resolve(alias string, target core.Target) (core.Target, error) {
+	if alias != "" {
+		var err error
+		if target, err = d.fromConfig(alias, target); err != nil {
+			return core.Target{}, err
+		}
+	} else if target.ProxyJump != "" {
+		hops, err := d.options.hops(target.ProxyJump)
+		if err != nil {
+			return core.Target{}, fmt.Errorf("the jump host %q: %w", target.ProxyJump, err)
+		}
+		target.ProxyJump = d.options.written(hops)
+	}
+	if target.User == "" {
+		target.User = d.options.User
+	}
+	if target.IdentitySource == "" {
+		switch {
+		case target.IdentityFile != "":
+			target.IdentitySource = "file"
+		case d.options.AgentSocket != "":
+			target.IdentitySource = "agent"
+		default:
+			target.IdentitySource, target.IdentityFile = "file", "~/.ssh/id_ed25519"
+		}
+	}
+	return target, nil
+}
+
+func (d *Dialer) fromConfig(alias string, target core.Target) (core.Target, error) {
 	config, err := d.options.readConfig()
 	if err != nil {
 		return core.Target{}, err
@@ -75,15 +105,20 @@ func (d *Dialer) Resolve(alias string, target core.Target) (core.Target, error) 
 	if err != nil {
 		return core.Target{}, fmt.Errorf("ssh configuration of %s, ProxyJump: %w", alias, err)
 	}
-	written := make([]string, len(hops))
+	target.ProxyJump = d.options.written(hops)
+	return target, nil
+}
+
+// written is a ProxyJump of concrete addresses.
+func (o Options) written(hops []Address) string {
+	texts := make([]string, len(hops))
 	for i, hop := range hops {
 		if hop.User == "" {
-			hop.User = d.options.User
+			hop.User = o.User
 		}
-		written[i] = hop.String()
+		texts[i] = hop.String()
 	}
-	target.ProxyJump = strings.Join(written, ",")
-	return target, nil
+	return strings.Join(texts, ",")
 }
 
 // hops reads a ProxyJump: hops parted by commas, nearest first. A hop with a

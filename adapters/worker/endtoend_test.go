@@ -118,31 +118,43 @@ func (w *world) sh(dir, script string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// launch launches the task's session as the stand-alone backend does, and
+// launch launches the task's next session as the stand-alone backend does, and
 // returns its directory.
 func (w *world) launch(task string) string {
 	w.Helper()
-	now := time.Now().UTC()
-	var executor, config, script string
-	if err := w.db.QueryRow(`SELECT e.config, p.config, p.cleanup_script FROM executors e JOIN executor_profiles p ON p.executor_id = e.id WHERE p.id = 'p'`).Scan(&executor, &config, &script); err != nil {
+	return w.launchWith(sshhost.New(sshhost.Options{}), task, core.Repository{URL: w.remote})
+}
+
+func (w *world) launchWith(dialer *sshhost.Dialer, task string, repositories ...core.Repository) string {
+	w.Helper()
+	started, err := w.store.StartSession(w.Context(), sqlstore.NewSession{TaskID: task, Profile: "p", Repositories: repositories})
+	if err != nil {
 		w.Fatal(err)
 	}
-	session := "s-" + task + "-" + strconv.FormatInt(now.UnixNano(), 36)
-	got, err := (&launch.Launcher{Dialer: sshhost.New(sshhost.Options{})}).Launch(w.Context(), launch.Order{SessionID: session,
-		Inputs: core.Projected{TaskID: task, ExecutorID: "e", Executor: []byte(executor),
-			Profile: &core.Profile{ID: "p", Config: []byte(config), CleanupScript: script}},
-		Repositories: []core.Repository{{URL: w.remote}}})
+	return w.come(dialer, started).TaskDir
+}
+
+// resume takes up the task's last session.
+func (w *world) resume(task string) launch.Launched {
+	w.Helper()
+	started, err := w.store.ResumeSession(w.Context(), task)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return w.come(sshhost.New(sshhost.Options{}), started)
+}
+
+func (w *world) come(dialer *sshhost.Dialer, s sqlstore.Starting) launch.Launched {
+	w.Helper()
+	got, err := (&launch.Launcher{Dialer: dialer, Resolve: dialer.Resolve}).Launch(w.Context(), launch.Order{SessionID: s.SessionID, Inputs: s.Inputs, Repositories: s.Repositories})
 	if err != nil {
 		w.Fatal(err)
 	}
 	w.pids = append(w.pids, got.PID)
-	w.exec(`INSERT INTO tasks (id, title, created_at, updated_at) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`, task, task, now, now)
-	w.exec(`INSERT INTO task_environments (id, task_id, executor_type, executor_id, executor_profile_id, status, workspace_path, created_at, updated_at)
-		VALUES (?, ?, 'ssh', 'e', 'p', 'ready', ?, ?, ?)`, "env-"+session, task, got.TaskDir, now, now)
-	w.exec(`INSERT INTO task_sessions (id, task_id, state, task_environment_id, started_at, updated_at) VALUES (?, ?, 'RUNNING', ?, ?, ?)`, session, task, "env-"+session, now, now)
-	w.exec(`INSERT INTO executors_running (id, session_id, task_id, executor_id, execution_profile_id, runtime, status, pid, metadata, created_at, updated_at)
-		VALUES (?, ?, ?, 'e', 'p', 'ssh', 'running', ?, ?, ?, ?)`, "run-"+session, session, task, got.PID, string(got.Metadata), now, now)
-	return got.TaskDir
+	if err := w.store.SessionRuns(w.Context(), s.SessionID, got.Target, got.Metadata, got.PID, got.Reused); err != nil {
+		w.Fatal(err)
+	}
+	return got
 }
 
 func (w *world) archive(task string) {
