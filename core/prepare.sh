@@ -34,6 +34,9 @@ mkdir -- "$target" 2>/dev/null || test -d "$target" || cannot "$target cannot be
 cd -P -- "$target" 2>/dev/null || cannot "$target cannot be entered"
 here=$PWD
 
+# nameless: takes whoever logs in, and the password, out of the URLs in a text.
+nameless() { sed 's,://[^/@ ]*@,://,g'; }
+
 # checkout URL BASE: the current directory becomes a checkout, or is found as one.
 checkout() {
 	found=fresh
@@ -49,15 +52,15 @@ checkout() {
 		test -z "$others" || cannot "$PWD is no checkout and holds other things, such as $others"
 		git init -q . >/dev/null 2>&1 && git remote add origin "$1" 2>/dev/null || cannot "$PWD cannot be made a repository"
 	fi
-	why=$(git fetch -q --no-tags origin '+refs/heads/*:refs/remotes/origin/*' 2>&1) || cannot "$1 cannot be fetched: $(printf %s "$why" | tail -n 1 | cut -c 1-300)"
+	why=$(git fetch -q --no-tags origin '+refs/heads/*:refs/remotes/origin/*' 2>&1) || cannot "$(printf '%s cannot be fetched: %s' "$1" "$(printf %s "$why" | tail -n 1 | cut -c 1-300)" | nameless)"
 	base=$2
 	if test -z "$base"; then
 		git remote set-head origin -a >/dev/null 2>&1
 		base=$(git symbolic-ref -q refs/remotes/origin/HEAD 2>/dev/null)
 		base=${base#refs/remotes/origin/}
 	fi
-	test -n "$base" || cannot "$1 names no branch to start from"
-	git checkout -q --track -b "$base" "refs/remotes/origin/$base" >/dev/null 2>&1 || cannot "the branch $base of $1 cannot be checked out"
+	test -n "$base" || cannot "$(printf %s "$1" | nameless) names no branch to start from"
+	git checkout -q --track -b "$base" "refs/remotes/origin/$base" >/dev/null 2>&1 || cannot "the branch $base of $(printf %s "$1" | nameless) cannot be checked out"
 }
 exclude() {
 	file=$(git rev-parse --git-path info/exclude) && mkdir -p -- "${file%/*}" || cannot "the checkout's exclude file cannot be found"
@@ -106,7 +109,7 @@ agent() {
 			;;
 		esac
 	fi
-	printf 'while :; do sleep 1; done\n' >"$folder/agent" || cannot "$folder cannot be written"
+	printf 'while test -e "$0"; do sleep 1; done\n' >"$folder/agent" || cannot "$folder cannot be written"
 	nohup /bin/sh "$folder/agent" </dev/null >>"$folder/agentctl.log" 2>&1 &
 	pid=$!
 	echo "$pid" >"$folder/agentctl.pid" || cannot "$folder cannot be written"

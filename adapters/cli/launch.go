@@ -15,6 +15,7 @@ import (
 	"github.com/kandev/reclaim/adapters/sshhost"
 	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/core/taskpath"
+	"github.com/kandev/reclaim/ports"
 )
 
 type profileAddCommand struct {
@@ -147,7 +148,7 @@ func (c taskLaunchCommand) Run(ctx context.Context, t *terminal) error {
 	if segment, err := core.LaunchSegment(c.ID); err != nil {
 		return usage("task %s: %w", c.ID, err)
 	} else if len(n.Repositories) > 0 {
-		if err := (core.Prepare{Root: "/", Segment: segment, SessionID: "s", Repositories: n.Repositories}).Check(); err != nil {
+		if err := (core.Prepare{Segment: segment, SessionID: "s", Repositories: n.Repositories}).Check(); err != nil {
 			return usage("%w", err)
 		}
 	}
@@ -181,6 +182,9 @@ func (t *terminal) launch(ctx context.Context, dsn string, asJSON bool, what str
 	}
 	defer done()
 	started, err := start(store)
+	if errors.Is(err, ports.ErrNotFound) {
+		return usage("%s: %s", what, sentence(err)) // it names which of task, parent and profile
+	}
 	if err != nil {
 		return at(what, err)
 	}

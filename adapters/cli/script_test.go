@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,17 +10,23 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/kandev/reclaim/adapters/sshhost/sshdtest"
 	"github.com/kandev/reclaim/core"
 )
 
 // Every session in testdata is one a person can type.
 func TestSessions(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	reached := server.Target()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/sessions",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir+"/home")
 			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 			env.Setenv("LC_ALL", "C")
+			env.Setenv("HOST", fmt.Sprintf("%s@127.0.0.1:%d", reached.User, reached.Port))
+			env.Setenv("FINGERPRINT", reached.Fingerprint)
+			env.Setenv("IDENTITY", server.Identity)
 			for _, who := range []string{"AUTHOR", "COMMITTER"} {
 				env.Setenv("GIT_"+who+"_NAME", "Dev")
 				env.Setenv("GIT_"+who+"_EMAIL", "dev@example.org")
