@@ -82,6 +82,10 @@ func TestARemovalKilledAtAnyStepIsFinishedOrPutBackWhole(t *testing.T) {
 			ends := map[string]int{}
 			steps := 1
 			for n := 0; n <= steps; n++ { // 0 kills nothing and counts the steps
+				// After one step is before the next: in the short form each is met once.
+				if !long && n > 0 && (n%2 == 0) == (when == "before") {
+					continue
+				}
 				p := newPlot(t)
 				tools := p.tools(stand[0], stand[1])
 				counter := filepath.Join(p.top(), "count")
@@ -152,13 +156,13 @@ func TestAC_005_ARemovalKilledInTheMiddleOfRmIsFinishedAndNeverSkipped(t *testin
 
 // A settlement can be killed as well.
 func TestASettlementKilledAtAnyStepIsFinishedByTheNext(t *testing.T) {
-	for _, c := range []struct {
+	for first, c := range []struct {
 		names  string
 		holder Holder
 	}{{"plan q mark", HolderQuarantined}, {"plan mark x", HolderCommitted}, {"plan", HolderEmpty}} {
 		t.Run(string(c.holder), func(t *testing.T) {
 			t.Parallel()
-			for n := 1; n <= 40; n++ {
+			for n := first + 1; n <= 40; n += inLong(1, 3) {
 				p := newPlot(t)
 				tools := p.tools(`: >"$COUNT/$$"; set_n() { n=$#; }; set_n "$COUNT"/*; [ "$n" != "$KILL" ] || kill -KILL 0`, "")
 				counter := filepath.Join(p.top(), "count")

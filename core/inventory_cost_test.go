@@ -32,7 +32,7 @@ func BenchmarkAgainstTheFourCommands(b *testing.B) {
 		bound        float64
 	}{{"50000 files", 50_000, 1, 2.5}, {"16 repositories of 3000 files", 3_000, 16, 2}} {
 		b.Run(shape.name, func(b *testing.B) {
-			root := openTemp(b)
+			root := openTemp(b, "")
 			build := fmt.Sprintf(`set -e; cd %s; export GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=gc.auto GIT_CONFIG_VALUE_0=0 GIT_CONFIG_KEY_1=maintenance.auto GIT_CONFIG_VALUE_1=false; mkdir tasks home; export HOME=%[1]s/home GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
 git init -q --bare r.git; git init -q s; cd s
 awk 'BEGIN { for (i = 0; i < %d; i++) { d = "d" int(i / 2500) "/e" int(i / 100); if (!(d in was)) { was[d] = 1; print d } } }' | xargs mkdir -p

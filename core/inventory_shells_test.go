@@ -4,13 +4,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// What the shells and tools are tried on: states that use most of the script.
+// What every set of tools is tried on: states that use most of the script.
 var portable = []string{"multi-two-children", "submodule-deinit-unpushed", "wt-target-clean", "wt-inside-detached", "cloned-annotated-tags", "skip-worktree",
 	"sparse-clean", "squashed-pushed", "reset-hard-lost", "lent-to-sibling", "live-cwd", "kandev-session-alive", "name-control-characters", "newline-directory-repo",
 	"unreadable-ignored", "autocrlf-flagged-clean", "remote-rewound", "root-spelled-oddly", "env-index-file", "child-name-backslash"}
@@ -57,22 +58,64 @@ func TestTheInventoryIsPOSIXShell(t *testing.T) {
 	}
 }
 
-func TestTheInventoryIsTheSameInEveryShell(t *testing.T) {
-	for _, s := range scenariosNamed(t, portable) {
-		t.Run(s.ID, func(t *testing.T) {
-			root := openTemp(t)
-			s.build(t, root)
-			for _, shell := range [][]string{{"dash"}, {"bash"}, {"bash", "--posix"}, {"busybox", "sh"}, {"ksh"}, {"mksh"}, {"zsh", "--emulate", "sh"}} {
-				q, said := s.ask(t, root, hostPath, shell...)
-				if wrong := s.verdict(q.Judge(said)); wrong != "" {
-					t.Errorf("%v: %s", shell, wrong)
-				}
-			}
-		})
+// A way to ask: a shell, and the tools on its PATH.
+type way struct {
+	shell []string
+	tools string
+}
+
+const ownTools = "its own tools"
+
+// ways are those in which the nth scenario is asked. The shells take turns, and
+// over the portable ones the tools do; in the long form all meet all.
+func (s scenario) ways(n int) []way {
+	if *update {
+		return []way{{[]string{"/bin/sh"}, ownTools}}
+	}
+	if !long {
+		ways := []way{{shells[n%len(shells)], ownTools}}
+		if at := slices.Index(portable, s.ID); at >= 0 {
+			ways = append(ways, way{shells[at%len(shells)], foreignTools[at%len(foreignTools)]})
+		}
+		return ways
+	}
+	var ways []way
+	for _, shell := range shells {
+		for _, tools := range append([]string{ownTools}, foreignTools...) {
+			ways = append(ways, way{shell, tools})
+		}
+	}
+	return ways
+}
+
+func TestTheScenariosMeetEveryShellAndEverySetOfTools(t *testing.T) {
+	met := map[string]int{}
+	known := map[string]bool{}
+	for n, s := range scenarios(t) {
+		known[s.ID] = true
+		for _, w := range s.ways(n) {
+			met[strings.Join(w.shell, " ")]++
+			met[w.tools]++
+		}
+	}
+	for _, shell := range shells {
+		if name := strings.Join(shell, " "); met[name] < 30 {
+			t.Errorf("%s judges %d scenarios", name, met[name])
+		}
+	}
+	for _, tools := range append([]string{ownTools}, foreignTools...) {
+		if met[tools] < 5 {
+			t.Errorf("%s judge %d scenarios", tools, met[tools])
+		}
+	}
+	for _, id := range portable {
+		if !known[id] {
+			t.Errorf("no scenario %q", id)
+		}
 	}
 }
 
-// toolbox is a PATH on which some tools are others.
+// toolbox is the beginning of a PATH on which some tools are others.
 func toolbox(t *testing.T, tools map[string]string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tools-")
@@ -88,7 +131,7 @@ func toolbox(t *testing.T, tools map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	return dir + ":" + hostPath
+	return dir + ":"
 }
 
 // A find without -printf, and a stat that knows only BSD's -f with the letters
@@ -100,31 +143,27 @@ f=$(printf '%s' "$2" | sed 's/%Sp/%A/g;s/%Mp%Lp/%04a/g;s/%z/%s/g;s/%l/%h/g;s/%Fm
 shift 2; exec /usr/bin/stat -c "$f" "$@"`
 )
 
-func TestTheInventoryNeedsNoGNUTool(t *testing.T) {
-	boxes := map[string]map[string]string{
-		"find without -printf, stat -c":  {"find": plainFind},
-		"find without -printf, stat -f":  {"find": plainFind, "stat": bsdStat},
-		"busybox find, stat, awk, sed":   {"find": `exec busybox find "$@"`, "stat": `exec busybox stat "$@"`, "awk": `exec busybox awk "$@"`, "sed": `exec busybox sed "$@"`, "tr": `exec busybox tr "$@"`, "od": `exec busybox od "$@"`, "readlink": `exec busybox readlink "$@"`, "ls": `exec busybox ls "$@"`},
-		"no readable tool but the first": {"timeout": "exit 127", "sha256sum": "exit 127", "realpath": "exit 127"},
+var foreignTools = []string{"find without -printf, stat -c", "find without -printf, stat -f", "busybox find, stat, awk, sed", "neither timeout nor sha256sum nor realpath"}
+
+// toolboxes has the beginning of a PATH for each set of tools.
+func toolboxes(t *testing.T) map[string]string {
+	t.Helper()
+	busybox := map[string]string{}
+	for _, name := range strings.Fields("find stat awk sed tr od readlink ls") {
+		busybox[name] = "exec busybox " + name + ` "$@"`
 	}
-	for _, s := range scenariosNamed(t, portable) {
-		t.Run(s.ID, func(t *testing.T) {
-			root := openTemp(t)
-			s.build(t, root)
-			for name, tools := range boxes {
-				q, said := s.ask(t, root, toolbox(t, tools), "/bin/sh")
-				if wrong := s.verdict(q.Judge(said)); wrong != "" {
-					t.Errorf("%s: %s\n%.3000s", name, wrong, said.Body)
-				}
-			}
-		})
+	boxes := map[string]string{ownTools: ""}
+	for n, tools := range []map[string]string{{"find": plainFind}, {"find": plainFind, "stat": bsdStat}, busybox,
+		{"timeout": "exit 127", "sha256sum": "exit 127", "realpath": "exit 127"}} {
+		boxes[foreignTools[n]] = toolbox(t, tools)
 	}
+	return boxes
 }
 
 func TestAC_002_5_AHostWithoutAGitThatCanBeAskedKeeps(t *testing.T) {
 	s := scenariosNamed(t, []string{"clean-pushed"})[0]
 	s.noisy = true
-	root := openTemp(t)
+	root := openTemp(t, quickTemp())
 	s.build(t, root)
 	for name, c := range map[string]struct {
 		git  string
@@ -141,7 +180,8 @@ func TestAC_002_5_AHostWithoutAGitThatCanBeAskedKeeps(t *testing.T) {
 		"git refs fail":         {`for a; do [ "$a" = for-each-ref ] && exit 1; done; exec /usr/bin/git "$@"`, ProbeError},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q, said := s.ask(t, root, toolbox(t, map[string]string{"git": c.git}), "/bin/sh")
+			t.Parallel()
+			q, said := s.ask(t, root, toolbox(t, map[string]string{"git": c.git})+hostPath, "/bin/sh")
 			e := q.Judge(said)
 			if e.Safe() || len(e.Findings) == 0 || e.Findings[0].Reason != ProbeFailed {
 				t.Fatalf("%+v\n%s", e, said.Body)

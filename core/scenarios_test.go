@@ -26,6 +26,7 @@ type scenario struct {
 	Mount     string            `json:"mount"`   // tmpfs:PATH or bind:FROM:TO
 	Chown     string            `json:"chown"`   // the target is given away
 	noisy     bool              // a tool of it complains on standard error
+	seeds     string            // where remotes to copy are kept, or empty
 	GitWrites string            `json:"git_itself_writes"` // why git writes in spite of us
 }
 
@@ -60,10 +61,10 @@ func asPerson(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// openTemp is a directory of the unprivileged user.
-func openTemp(t testing.TB) string {
+// openTemp is a directory of the unprivileged user below parent.
+func openTemp(t testing.TB, parent string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "scenario-")
+	dir, err := os.MkdirTemp(parent, "scenario-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func (s scenario) build(t *testing.T, root string) {
 	cmd := asPerson(exec.Command("sh", "-c", "mkdir .b && cd .b && tar xf - && cd / && exec sh "+quote(root+"/.b/"+s.ID+"/build.sh")+" "+quote(root)+" </dev/null"))
 	cmd.Stdin = &tape
 	cmd.Dir = root
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + root, "LC_ALL=C"}
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + root, "LC_ALL=C", "SEEDS=" + s.seeds}
 	out, err := cmd.CombinedOutput()
 	t.Cleanup(func() {
 		raw, _ := os.ReadFile(root + "/pids")
@@ -122,6 +123,26 @@ func (s scenario) build(t *testing.T, root string) {
 	for _, trap := range traps { // sprung while building
 		os.Remove(trap)
 	}
+}
+
+// seeds makes the remotes that most scenarios begin with, once; in the long
+// form each makes its own.
+func seeds(t *testing.T) string {
+	t.Helper()
+	if long {
+		return ""
+	}
+	root := openTemp(t, quickTemp())
+	cmd := exec.Command("sh", "-c", `. ./lib.sh && mkremote app && mkremote lib`, "sh", root)
+	cmd.Dir = "../fixtures/scenarios"
+	cmd.Env = []string{"PATH=" + hostPath, "HOME=" + root}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := exec.Command("chown", "-R", fmt.Sprint(person), root).CombinedOutput(); os.Getuid() == 0 && err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return root + "/remotes"
 }
 
 func metadata(dir string) string {
@@ -203,21 +224,22 @@ func (s scenario) verdict(e Evidence) string {
 const hostPath = "/usr/local/bin:/usr/bin:/bin"
 
 func TestAC_002_1_EveryScenarioIsJudgedAsItMustBeAndNothingIsWrittenOrRun(t *testing.T) {
-	shell := strings.Fields(os.Getenv("RECLAIM_TEST_SHELL"))
-	if len(shell) == 0 {
-		shell = []string{"/bin/sh"}
-	}
-	for _, s := range scenarios(t) {
+	boxes, seeds := toolboxes(t), seeds(t)
+	for n, s := range scenarios(t) {
+		s.seeds = seeds
 		t.Run(s.ID, func(t *testing.T) {
-			root := openTemp(t)
+			t.Parallel()
+			root := openTemp(t, quickTemp())
 			s.build(t, root)
 			before := metadata(root + "/tasks/task-7")
-			q, said := s.ask(t, root, hostPath, shell...)
-			if wrong := s.verdict(q.Judge(said)); wrong != "" {
-				t.Errorf("%s\n%s", wrong, said.Body)
-			}
-			if *update {
-				keepAnswer(t, s, root, said.Body)
+			for _, w := range s.ways(n) {
+				q, said := s.ask(t, root, boxes[w.tools]+hostPath, w.shell...)
+				if wrong := s.verdict(q.Judge(said)); wrong != "" {
+					t.Errorf("%v with %s: %s\n%s", w.shell, w.tools, wrong, said.Body)
+				}
+				if *update {
+					keepAnswer(t, s, root, said.Body)
+				}
 			}
 			if after := metadata(root + "/tasks/task-7"); after != before && s.GitWrites == "" {
 				t.Errorf("the probe wrote: %s", onlyIn(after, before))
