@@ -42,20 +42,8 @@ func (s *Store) Lease(ctx context.Context, worker string, hold []string) (job po
 			if job = candidates[free]; held {
 				return nil
 			}
-			n, err := s.changed(ctx, tx, `UPDATE task_resource_cleanup_jobs SET state = 'running', attempts = attempts + 1, next_attempt_at = NULL, updated_at = ?
-				WHERE id = ? AND state = ? AND attempts = ?`, s.at(now), job.ID, string(job.State), job.Attempts)
-			if err != nil {
-				return err
-			}
-			if n != 1 {
-				held = true // another worker was faster: look for the next one
-				return nil
-			}
-			job.State, job.Attempts, job.NextAttemptAt, job.UpdatedAt = ports.Running, job.Attempts+1, time.Time{}, now
-			_, err = s.changed(ctx, tx, `INSERT INTO reclaim_leases (job_id, attempt, worker, beat_ms) VALUES (?, ?, ?, ?)
-				ON CONFLICT (job_id) DO UPDATE SET attempt = excluded.attempt, worker = excluded.worker, beat_ms = excluded.beat_ms`,
-				job.ID, job.Attempts, worker, now.UnixMilli())
-			ok = err == nil
+			ok, err = s.take(ctx, tx, &job, worker, now)
+			held = err == nil && !ok // another worker was faster: look for the next one
 			return err
 		})
 		switch {
@@ -71,6 +59,71 @@ func (s *Store) Lease(ctx context.Context, worker string, hold []string) (job po
 		}
 		passed = append(passed, job.ID)
 	}
+}
+
+// take makes a waiting job running under a lease, in the caller's transaction.
+// ok is false when its row changed since it was read.
+func (s *Store) take(ctx context.Context, tx *sql.Tx, job *ports.Job, worker string, now time.Time) (ok bool, err error) {
+	n, err := s.changed(ctx, tx, `UPDATE task_resource_cleanup_jobs SET state = 'running', attempts = attempts + 1, next_attempt_at = NULL, updated_at = ?
+		WHERE id = ? AND state = ? AND attempts = ?`, s.at(now), job.ID, string(job.State), job.Attempts)
+	if err != nil || n != 1 {
+		return false, err
+	}
+	job.State, job.Attempts, job.NextAttemptAt, job.UpdatedAt = ports.Running, job.Attempts+1, time.Time{}, now
+	_, err = s.changed(ctx, tx, `INSERT INTO reclaim_leases (job_id, attempt, worker, beat_ms) VALUES (?, ?, ?, ?)
+		ON CONFLICT (job_id) DO UPDATE SET attempt = excluded.attempt, worker = excluded.worker, beat_ms = excluded.beat_ms`,
+		job.ID, job.Attempts, worker, now.UnixMilli())
+	return err == nil, err
+}
+
+// LeaseJob leases one job by its id, where a queue beside this one decided that
+// it should run now. The job is returned as its row stands; when it was not
+// taken, wait says for how long it is not due yet, in database time, and a due
+// job was held back: another job of its task is running, or admit refused it.
+//
+// admit, where given, is asked last, for a job that would be taken: what it
+// writes in the transaction is kept whatever it answers, and is durable together
+// with the lease when it says yes. ports.ErrNotFound says that there is no such
+// job.
+func (s *Store) LeaseJob(ctx context.Context, worker, id string, admit func(context.Context, *sql.Tx, ports.Job) (bool, error)) (job ports.Job, taken bool, wait time.Duration, err error) {
+	err = s.in(ctx, func(tx *sql.Tx) error {
+		if job, err = s.Desk().held(ctx, tx, id); err != nil {
+			return err
+		}
+		if job.State != ports.Pending && job.State != ports.RetryWait || !job.Trigger.Reclaims() {
+			return nil
+		}
+		now, err := s.now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if job.State == ports.RetryWait {
+			if wait = max(0, job.NextAttemptAt.Sub(now)); wait > 0 {
+				return nil
+			}
+		}
+		var running bool
+		if err := s.row(ctx, tx, `SELECT EXISTS (SELECT 1 FROM task_resource_cleanup_jobs WHERE task_id = ? AND state = 'running')`, job.TaskID).Scan(&running); err != nil || running {
+			return err
+		}
+		next := job
+		next.Attempts++
+		if admit != nil {
+			if admitted, err := admit(ctx, tx, next); err != nil || !admitted {
+				return err
+			}
+		}
+		taken, err = s.take(ctx, tx, &job, worker, now)
+		return err
+	})
+	if err != nil {
+		taken = false
+		if oneRunning(err) {
+			return job, false, 0, nil // a job of the same task was leased at the same moment
+		}
+		err = fmt.Errorf("leasing the job %.200s: %w", id, err)
+	}
+	return job, taken, wait, err
 }
 
 // oneRunning recognises the refusal of the index that lets one job of a task

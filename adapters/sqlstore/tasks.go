@@ -341,6 +341,13 @@ func (s *Store) activate(ctx context.Context, job string) error {
 	defer done()
 	for {
 		err := s.move(detachedCtx, s.db, job, `state = 'pending', last_error = ''`, "prepared")
+		if errors.Is(err, ports.ErrRowLost) {
+			// A worker's look at what a crash left may have been faster.
+			var state ports.State
+			if failed := s.row(detachedCtx, s.db, `SELECT state FROM task_resource_cleanup_jobs WHERE id = ?`, job).Scan(&state); failed == nil && state != ports.Prepared && state != ports.Cancelled {
+				return nil
+			}
+		}
 		if err == nil || errors.Is(err, ports.ErrRowLost) {
 			return err
 		}

@@ -13,8 +13,11 @@ import (
 	"github.com/kandev/reclaim/ports"
 )
 
-// attempt runs one leased job to the end of its attempt.
-func (w *Worker) attempt(ctx context.Context, j ports.Job) Ended {
+// Attempt runs one job that this worker leased to the end of its attempt: it
+// keeps the lease, passes through the job and writes how it ended, whoever
+// decided that the job is to run now. When ctx ends the job is put down, due at
+// once for whoever comes next.
+func (w *Worker) Attempt(ctx context.Context, j ports.Job) Ended {
 	token := ports.Token{JobID: j.ID, Attempt: j.Attempts, Worker: w.Name}
 	log := w.log().With("job_id", j.ID, "task_id", j.TaskID, "attempt", j.Attempts)
 	leased, lose := context.WithCancelCause(ctx)
@@ -39,7 +42,7 @@ func (w *Worker) attempt(ctx context.Context, j ports.Job) Ended {
 		ended.State = w.fate(ctx, j.TaskID)
 		return ended
 	}
-	ended.State = w.finish(ctx, j, token, end, log)
+	w.finish(ctx, j, token, end, &ended, log)
 	return ended
 }
 
@@ -104,10 +107,11 @@ func cutShort(ctx context.Context) error {
 // finish writes how the attempt ended for its job, and says the state the row
 // is in then, as far as it is known: a row that could not be written stays
 // running until its lease is stale.
-func (w *Worker) finish(ctx context.Context, j ports.Job, token ports.Token, end passed, log *slog.Logger) ports.State {
+func (w *Worker) finish(ctx context.Context, j ports.Job, token ports.Token, end passed, ended *Ended, log *slog.Logger) {
 	if end.withdrawn {
 		log.InfoContext(ctx, "cancelled: the task is not archived or deleted any more")
-		return w.write(ctx, j, log, ports.Cancelled, func(ctx context.Context) error { return w.Jobs.Cancel(ctx, token) })
+		ended.State = w.write(ctx, j, log, ports.Cancelled, func(ctx context.Context) error { return w.Jobs.Cancel(ctx, token) })
+		return
 	}
 	ending := ports.Ending{State: ports.Succeeded}
 	if end.err != nil {
@@ -120,13 +124,13 @@ func (w *Worker) finish(ctx context.Context, j ports.Job, token ports.Token, end
 			ending.State, ending.Delay = ports.RetryWait, delay
 		}
 	}
-	state := w.write(ctx, j, log, ending.State, func(ctx context.Context) error { return w.Jobs.Finish(ctx, token, ending) })
+	ended.State = w.write(ctx, j, log, ending.State, func(ctx context.Context) error { return w.Jobs.Finish(ctx, token, ending) })
+	ended.Delay, ended.Error = ending.Delay, ending.Error
 	level := slog.LevelInfo
 	if end.err != nil {
 		level = slog.LevelWarn
 	}
-	log.Log(ctx, level, "job attempted", "state", string(state), "delay", ending.Delay, "error", ending.Error)
-	return state
+	log.Log(ctx, level, "job attempted", "state", string(ended.State), "delay", ending.Delay, "error", ending.Error)
 }
 
 // fate is the state of a row that is in other hands: cancelled by an un-archive,

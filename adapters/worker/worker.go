@@ -80,6 +80,9 @@ type Ended struct {
 	State    ports.State   `json:"state"`
 	Attempts int           `json:"attempts"`
 	Results  []core.Result `json:"results"`
+
+	Delay time.Duration `json:"-"` // until the next attempt, in RetryWait
+	Error string        `json:"-"` // as it stands in the row's last_error
 }
 
 // ErrAbandoned says that jobs were still in flight when the grace of a shutdown
@@ -213,7 +216,7 @@ func (w *Worker) fill(ctx context.Context, flights map[string]flight, seen map[s
 			if w.Observe {
 				ended <- w.observe(ctx, j)
 			} else {
-				ended <- w.attempt(ctx, j)
+				ended <- w.Attempt(ctx, j)
 			}
 		}()
 	}

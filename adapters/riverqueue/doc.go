@@ -1,0 +1,2 @@
+// Package riverqueue has River decide which machine runs a cleanup job and when.
+package riverqueue

@@ -1,0 +1,328 @@
+package riverqueue_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kandev/reclaim/adapters/job"
+	"github.com/kandev/reclaim/adapters/riverqueue"
+	"github.com/kandev/reclaim/adapters/sqlstore"
+	"github.com/kandev/reclaim/adapters/sqlstore/pgtest"
+	"github.com/kandev/reclaim/adapters/worker"
+	"github.com/kandev/reclaim/core"
+	"github.com/kandev/reclaim/policy"
+	"github.com/kandev/reclaim/ports"
+)
+
+// long runs the figures of the issue: thousands of jobs, minutes.
+var long = os.Getenv("RECLAIM_TEST_LONG") != ""
+
+// The tests below start this binary again as a worker of its own.
+const processOf = "RECLAIM_TEST_RIVER"
+
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(processOf); spec != "" {
+		if err := process(spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	code := m.Run()
+	if shared != nil {
+		shared.Stop()
+	}
+	os.Exit(code)
+}
+
+var (
+	sharedOnce sync.Once
+	shared     *pgtest.Server
+)
+
+// postgres is one server for the tests that do not restart it.
+func postgres() *pgtest.Server {
+	sharedOnce.Do(func() { shared = pgtest.Start(nil, "fsync=off") })
+	return shared
+}
+
+// world is an install on PostgreSQL, and hosts.
+type world struct {
+	*testing.T
+	dsn    string
+	db     *sql.DB
+	store  *sqlstore.Store
+	hosts  *hosts
+	o      riverqueue.Options
+	atOnce int
+	want   map[string]string // task: outcome
+}
+
+func newWorld(t *testing.T, server *pgtest.Server, took time.Duration) *world {
+	t.Helper()
+	w := &world{T: t, dsn: server.NewDSN(t), hosts: memory(t, took), want: map[string]string{}, atOnce: 16,
+		o: riverqueue.Options{PerHost: 2, Stale: 4 * time.Second}}
+	var err error
+	if w.db, err = sql.Open("pgx", w.dsn); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.db.Close() })
+	w.db.SetMaxIdleConns(8)
+	if err := sqlstore.Init(t.Context(), w.db, sqlstore.PostgreSQL); err != nil {
+		t.Fatal(err)
+	}
+	if w.store, err = sqlstore.Open(t.Context(), w.db, sqlstore.PostgreSQL); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	w.exec(`INSERT INTO executors (id, name, type, config, created_at, updated_at) VALUES ('e', 'dev', 'ssh', '{}', $1, $1)`, now)
+	w.exec(`INSERT INTO executor_profiles (id, executor_id, name, config, created_at, updated_at) VALUES ('p', 'e', 'dev', '{"ssh_workdir_root":"/srv/k","ssh_reclaim_task_dir":"true"}', $1, $1)`, now)
+	return w
+}
+
+func (w *world) exec(query string, args ...any) {
+	w.Helper()
+	if _, err := w.db.Exec(query, args...); err != nil {
+		w.Fatalf("%s: %v", query, err)
+	}
+}
+
+// put adds an open task whose directory lies on the host.
+func (w *world) put(task, host string, dirty bool) {
+	w.Helper()
+	target := core.Target{Host: host, Port: 22, User: "dev", Fingerprint: "SHA256:" + host, WorkdirRoot: "/srv/k", TaskDir: "/srv/k/tasks/" + task}
+	metadata, err := core.WithLaunched([]byte(`{"executor_profile_id":"p","ssh_reclaim_task_dir":"true"}`), target,
+		map[string]string{"ssh_workdir_root": "/srv/k", "ssh_host_fingerprint": target.Fingerprint})
+	if err != nil {
+		w.Fatal(err)
+	}
+	now := time.Now().UTC()
+	w.exec(`INSERT INTO tasks (id, title, created_at, updated_at) VALUES ($1, $1, $2, $2)`, task, now)
+	w.exec(`INSERT INTO task_environments (id, task_id, executor_type, executor_id, executor_profile_id, workspace_path, created_at, updated_at)
+		VALUES ($1, $2, 'ssh', 'e', 'p', $3, $4, $4)`, "env-"+task, task, target.TaskDir, now)
+	w.exec(`INSERT INTO executors_running (id, session_id, task_id, executor_id, execution_profile_id, runtime, status, metadata, created_at, updated_at)
+		VALUES ($1, $2, $3, 'e', 'p', 'ssh', 'stopped', $4, $5, $5)`, "run-"+task, "s-"+task, task, string(metadata), now)
+	w.hosts.at(func() { w.hosts.dirs[host+target.TaskDir] = &directory{there: true, dirty: dirty} })
+	w.want[task] = core.OutcomeRemoved
+	if dirty {
+		w.want[task] = core.OutcomeSkipped
+	}
+}
+
+// archived adds n tasks over the hosts and archives them; one in five holds
+// work.
+func (w *world) archived(n, over int) {
+	w.Helper()
+	var tasks []string
+	for i := range n {
+		task := fmt.Sprintf("t-%04d", i)
+		w.put(task, fmt.Sprintf("host-%02d", i%over), i%5 == 4)
+		tasks = append(tasks, task)
+	}
+	if _, err := w.store.Archive(w.Context(), tasks, false); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// machine puts together what a process works with.
+func machine(ctx context.Context, dsn, socket, name string, o riverqueue.Options, atOnce int) (*riverqueue.Queue, *worker.Worker, func(), error) {
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	db.SetMaxOpenConns(12)
+	db.SetMaxIdleConns(12)
+	store, err := sqlstore.Open(ctx, db, sqlstore.PostgreSQL)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	rules, err := policy.New()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	queue, err := riverqueue.Open(ctx, dsn, store, store.Desk().Stopped, o)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	d := dialer{socket, name}
+	w := &worker.Worker{Name: name, Tasks: store, Sessions: store, Jobs: queue.Jobs(), AtOnce: atOnce, Log: o.Log,
+		Poll: 300 * time.Millisecond, Beat: o.Stale / 5, Grace: 10 * time.Second,
+		Stops: &worker.Stopping{Dialer: d, Sessions: store, Jobs: store},
+		Phase: &job.Phase{Dialer: d, Owners: store, Policy: rules, Row: store, Records: store, PerHost: 1000}}
+	return queue, w, func() { queue.Close(); db.Close() }, nil
+}
+
+// process is a machine of its own, until it is killed or told to end.
+func process(spec string) error {
+	f := strings.Split(spec, "|")
+	perHost, _ := strconv.Atoi(f[3])
+	atOnce, _ := strconv.Atoi(f[4])
+	stale, _ := time.ParseDuration(f[5])
+	ctx, end := signalled()
+	defer end()
+	o := riverqueue.Options{PerHost: perHost, Stale: stale, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	if os.Getenv("RECLAIM_TEST_RIVER_LOG") == "" {
+		o.Log = nil
+	}
+	queue, w, close, err := machine(ctx, f[0], f[1], f[2], o, atOnce)
+	if err != nil {
+		return err
+	}
+	defer close()
+	return queue.Run(ctx, w)
+}
+
+// child is a worker process.
+type child struct {
+	*exec.Cmd
+	name string
+}
+
+var children int
+
+func (w *world) start(environment ...string) *child {
+	w.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		w.Fatal(err)
+	}
+	children++
+	c := &child{exec.Command(self, "-test.run=^$"), fmt.Sprint("m-", children)}
+	c.Env = append(append(os.Environ(), environment...), processOf+"="+strings.Join([]string{w.dsn, w.hosts.socket, c.name, fmt.Sprint(w.o.PerHost), fmt.Sprint(w.atOnce), w.o.Stale.String()}, "|"))
+	c.Stderr = os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { c.kill() })
+	return c
+}
+
+func (c *child) kill() {
+	if c.ProcessState == nil {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+}
+
+// ended counts the rows that have.
+func (w *world) ended() (n int) {
+	w.Helper()
+	err := w.db.QueryRow(`SELECT count(*) FROM task_resource_cleanup_jobs WHERE state IN ('succeeded', 'failed', 'cancelled')`).Scan(&n)
+	if err != nil {
+		w.Logf("the rows cannot be counted now: %v", err)
+		return 0
+	}
+	return n
+}
+
+// until waits for a condition.
+func (w *world) until(what string, is func() bool) {
+	w.Helper()
+	bound := 30 * time.Second
+	if long {
+		bound = 15 * time.Minute
+	}
+	deadline := time.Now().Add(bound)
+	for !is() {
+		if time.Now().After(deadline) {
+			w.story()
+			w.Fatalf("it does not come about that %s", what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// story tells where everything stands.
+func (w *world) story() {
+	w.Helper()
+	for _, look := range []string{`SELECT concat_ws(' ', 'slot', s.*) FROM reclaim_river.reclaim_slots s LIMIT 20`, `SELECT concat_ws(' ', 'waiting', s.*) FROM reclaim_river.reclaim_waiting s LIMIT 20`, `SELECT concat_ws(' ', 'leader', s.*) FROM reclaim_river.river_leader s`} {
+		var text string
+		err := w.db.QueryRow(look).Scan(&text)
+		w.Log(text, err)
+	}
+	rows, err := w.db.Query(`SELECT concat_ws(' ', now(), j.id, j.state, j.attempts, j.next_attempt_at, left(j.last_error, 200), '| river', r.state, r.attempt, r.scheduled_at, r.attempted_at)
+		FROM task_resource_cleanup_jobs j LEFT JOIN reclaim_river.river_job r ON r.args->>'job_id' = j.id WHERE j.state NOT IN ('succeeded') ORDER BY j.id LIMIT 20`)
+	if err != nil {
+		w.Log(err)
+		return
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if rows.Scan(&text) == nil {
+			w.Log(text)
+		}
+	}
+}
+
+// right checks every job's end, and the hosts.
+func (w *world) right() {
+	w.Helper()
+	rows, err := w.db.Query(`SELECT task_id, state, attempts, resource_snapshot, last_error FROM task_resource_cleanup_jobs`)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer rows.Close()
+	n := 0
+	for rows.Next() {
+		var task, state, raw, last string
+		var attempts int
+		if err := rows.Scan(&task, &state, &attempts, &raw, &last); err != nil {
+			w.Fatal(err)
+		}
+		n++
+		snapshot, err := core.ParseJobSnapshot([]byte(raw))
+		if err != nil {
+			w.Fatal(err)
+		}
+		got := snapshot.Targets()[0]
+		if state != string(ports.Succeeded) || got.Outcome != w.want[task] {
+			w.Errorf("%s is %s after %d attempts, %q %s %s, and should be %q: %s", task, state, attempts, got.Outcome, got.Reason, got.Detail, w.want[task], last)
+		}
+	}
+	if n != len(w.want) {
+		w.Errorf("%d jobs for %d tasks", n, len(w.want))
+	}
+	removed := 0
+	w.hosts.at(func() {
+		for _, text := range w.hosts.wrong {
+			w.Error(text)
+		}
+		for task, outcome := range w.want {
+			if outcome == core.OutcomeRemoved {
+				removed++
+			}
+			for key, d := range w.hosts.dirs {
+				if strings.HasSuffix(key, "/"+task) && (d.there == (outcome == core.OutcomeRemoved) || d.removed > 1 || d.removed == 1 != (outcome == core.OutcomeRemoved)) {
+					w.Errorf("%s: %+v, and should be %q", key, *d, outcome)
+				}
+			}
+		}
+		if w.hosts.removals != removed {
+			w.Errorf("%d removals of %d directories", w.hosts.removals, removed)
+		}
+	})
+}
+
+// within checks the cap, as the hosts saw it.
+func (w *world) within() {
+	w.Helper()
+	w.hosts.at(func() {
+		for host, n := range w.hosts.crowd {
+			if n > w.o.PerHost {
+				w.Errorf("%s had %d at once, and the cap is %d", host, n, w.o.PerHost)
+			}
+		}
+	})
+}
