@@ -71,7 +71,7 @@ func (q *Queue) settle(ctx context.Context) {
 const reclaiming = `j.trigger IN ('archive', 'delete', 'cascade_archive', 'cascade_delete')`
 
 func (q *Queue) followIn(ctx context.Context, tx pgx.Tx, stopped bool) error {
-	if err := q.cancelEnded(ctx, tx, stopped); err != nil || stopped {
+	if err := q.end(ctx, tx, stopped); err != nil || stopped {
 		return err
 	}
 	if err := q.rescue(ctx, tx); err != nil {
@@ -109,10 +109,11 @@ func (q *Queue) prune(ctx context.Context) error {
 	return err
 }
 
-// cancelEnded cancels River jobs whose row ended or is gone; all of them that
-// have not begun a removal while everything is stopped. A running one hears of
-// it at once, wherever it runs.
-func (q *Queue) cancelEnded(ctx context.Context, tx pgx.Tx, stopped bool) error {
+// end cancels River jobs whose row was cancelled or is gone, and while
+// everything is stopped all that have not begun a removal. A running one hears
+// of it at once, wherever it runs. Those whose row ended otherwise end as it
+// did.
+func (q *Queue) end(ctx context.Context, tx pgx.Tx, stopped bool) error {
 	rows, err := tx.Query(ctx, q.in(`SELECT r.id, r.state::text, r.attempted_at < now() - $3 * interval '1 ms' AND (r.metadata ? 'cancel_attempted_at' OR j.state IS DISTINCT FROM 'cancelled'), COALESCE(j.state, 'gone'), COALESCE(j.resource_snapshot, '')
 		FROM {schema}.river_job r LEFT JOIN task_resource_cleanup_jobs j ON j.id = r.args->>'job_id'
 		WHERE r.kind = $1 AND r.state IN `+live+` AND ($2 OR j.id IS NULL OR j.state NOT IN ('pending', 'retry_wait', 'running'))
@@ -141,6 +142,11 @@ func (q *Queue) cancelEnded(ctx context.Context, tx pgx.Tx, stopped bool) error 
 		case !open && e.River == rivertype.JobStateRunning && e.Dead != nil && *e.Dead:
 			dead = append(dead, e.ID) // its machine ended the row and died before it could say so
 			continue
+		case !stopped && (e.Row == "succeeded" || e.Row == "failed"):
+			if _, err := q.client.JobRetryTx(ctx, tx, e.ID); err != nil && !errors.Is(err, rivertype.ErrNotFound) {
+				return err
+			}
+			continue // it hears from the row how it ended
 		}
 		if _, err := q.client.JobCancelTx(ctx, tx, e.ID); err != nil && !errors.Is(err, rivertype.ErrNotFound) {
 			return err

@@ -16,6 +16,7 @@ func signalled() (context.Context, context.CancelFunc) {
 }
 
 func TestThreeMachinesEndEveryJobOnceUnderTheCapOfEveryHost(t *testing.T) {
+	t.Parallel()
 	jobs, over := 60, 6
 	if long {
 		jobs, over = 2000, 20
@@ -45,11 +46,12 @@ func (w *world) riverJobs(state string) (n int) {
 // Machines die, stand still for longer than a lease lasts, and lose their
 // database, at random moments.
 func TestNothingIsLostOrDoneTwiceWhateverHappensToMachinesAndDatabase(t *testing.T) {
+	t.Parallel()
 	jobs, over, blows := 40, 5, 4
 	if long {
 		jobs, over, blows = 2000, 20, 40
 	}
-	server := pgtest.Start(t)
+	server := pgtest.Start(t, "fsync=off")
 	w := newWorld(t, server, 60*time.Millisecond)
 	w.archived(jobs, over)
 	machines := []*child{w.start(), w.start(), w.start()}

@@ -76,6 +76,8 @@ func (f *floor) Work(ctx context.Context, r *river.Job[Args]) error {
 		return river.JobSnooze(heldBack + rand.N(heldBack/2))
 	case ports.Running: // its holder may be dead; then the row is due again when its lease is stale
 		return river.JobSnooze(f.queue.o.Stale)
+	case ports.JobFailed:
+		return river.JobCancel(fmt.Errorf("given up after attempt %d: %s", j.Attempts, j.LastError))
 	}
 	return nil // it has ended
 }

@@ -3,6 +3,7 @@ package riverqueue_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -162,6 +164,8 @@ func machine(ctx context.Context, dsn, socket, name string, o riverqueue.Options
 	return queue, w, func() { queue.Close(); db.Close() }, nil
 }
 
+var started = time.Now()
+
 // process is a machine of its own, until it is killed or told to end.
 func process(spec string) error {
 	f := strings.Split(spec, "|")
@@ -174,12 +178,79 @@ func process(spec string) error {
 	if os.Getenv("RECLAIM_TEST_RIVER_LOG") == "" {
 		o.Log = nil
 	}
-	queue, w, close, err := machine(ctx, f[0], f[1], f[2], o, atOnce)
-	if err != nil {
-		return err
+	for {
+		queue, w, close, err := machine(ctx, f[0], f[1], f[2], o, atOnce)
+		if err != nil && ctx.Err() == nil && time.Now().Before(started.Add(time.Minute)) { // the database may be away
+			time.Sleep(200 * time.Millisecond)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		defer close()
+		return queue.Run(ctx, w)
 	}
-	defer close()
-	return queue.Run(ctx, w)
+}
+
+// here starts a machine in this process. It ends with the test, or when end is
+// called, which returns what Run did.
+func (w *world) here(name string, change ...func(*worker.Worker)) (queue *riverqueue.Queue, end func() error) {
+	w.Helper()
+	queue, mine, close, err := machine(w.Context(), w.dsn, w.hosts.socket, name, w.o, w.atOnce)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, c := range change {
+		c(mine)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- queue.Run(ctx, mine) }()
+	end = sync.OnceValue(func() error {
+		cancel()
+		err := <-ran
+		close()
+		return err
+	})
+	w.Cleanup(func() {
+		if err := end(); err != nil {
+			w.Errorf("%s: %v", name, err)
+		}
+	})
+	return queue, end
+}
+
+// job is the one row of a task.
+func (w *world) job(task string) (j struct {
+	ID, State, Error string
+	Attempts         int
+	Next             time.Time
+}) {
+	w.Helper()
+	var next sql.NullTime
+	if err := w.db.QueryRow(`SELECT id, state, last_error, attempts, next_attempt_at FROM task_resource_cleanup_jobs WHERE task_id = $1`, task).
+		Scan(&j.ID, &j.State, &j.Error, &j.Attempts, &next); err != nil {
+		w.Fatal(err)
+	}
+	j.Next = next.Time
+	return j
+}
+
+// river is the newest River job of a task.
+func (w *world) river(task string) (r struct {
+	ID           int64
+	State        string
+	Runs, Errors int
+	Told         string
+	At           time.Time
+}) {
+	w.Helper()
+	err := w.db.QueryRow(`SELECT id, state::text, COALESCE(array_length(attempted_by, 1), 0), COALESCE(array_length(errors, 1), 0), COALESCE(errors[array_upper(errors, 1)]->>'error', ''), scheduled_at AT TIME ZONE 'UTC'
+		FROM reclaim_river.river_job WHERE args->>'task_id' = $1 ORDER BY id DESC LIMIT 1`, task).Scan(&r.ID, &r.State, &r.Runs, &r.Errors, &r.Told, &r.At)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		w.Fatal(err)
+	}
+	return r
 }
 
 // child is a worker process.
@@ -188,7 +259,7 @@ type child struct {
 	name string
 }
 
-var children int
+var children atomic.Int64
 
 func (w *world) start(environment ...string) *child {
 	w.Helper()
@@ -196,8 +267,8 @@ func (w *world) start(environment ...string) *child {
 	if err != nil {
 		w.Fatal(err)
 	}
-	children++
-	c := &child{exec.Command(self, "-test.run=^$"), fmt.Sprint("m-", children)}
+	number := children.Add(1)
+	c := &child{exec.Command(self, "-test.run=^$"), fmt.Sprint("m-", number)}
 	c.Env = append(append(os.Environ(), environment...), processOf+"="+strings.Join([]string{w.dsn, w.hosts.socket, c.name, fmt.Sprint(w.o.PerHost), fmt.Sprint(w.atOnce), w.o.Stale.String()}, "|"))
 	c.Stderr = os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -229,7 +300,7 @@ func (w *world) ended() (n int) {
 // until waits for a condition.
 func (w *world) until(what string, is func() bool) {
 	w.Helper()
-	bound := 30 * time.Second
+	bound := 90 * time.Second
 	if long {
 		bound = 15 * time.Minute
 	}
@@ -252,7 +323,7 @@ func (w *world) story() {
 		w.Log(text, err)
 	}
 	rows, err := w.db.Query(`SELECT concat_ws(' ', now(), j.id, j.state, j.attempts, j.next_attempt_at, left(j.last_error, 200), '| river', r.state, r.attempt, r.scheduled_at, r.attempted_at)
-		FROM task_resource_cleanup_jobs j LEFT JOIN reclaim_river.river_job r ON r.args->>'job_id' = j.id WHERE j.state NOT IN ('succeeded') ORDER BY j.id LIMIT 20`)
+		FROM task_resource_cleanup_jobs j LEFT JOIN reclaim_river.river_job r ON r.args->>'job_id' = j.id WHERE j.state NOT IN ('succeeded') OR r.state NOT IN ('completed') ORDER BY j.id LIMIT 20`)
 	if err != nil {
 		w.Log(err)
 		return
