@@ -18,8 +18,8 @@ import (
 // before it left: a row, a real sshd, a removal, and the questions people ask
 // afterwards.
 func TestFromAnArchivedTaskToWhatBecameOfIt(t *testing.T) {
-	server := sshdtest.Start(t, sshdtest.Options{})
 	m := newMachine(t)
+	server := sshdtest.Start(t, sshdtest.Options{Home: m.home})
 	dsn := "sqlite:" + filepath.Join(filepath.Dir(m.home), "jobs.db")
 	run := func(status int, args ...string) called {
 		t.Helper()

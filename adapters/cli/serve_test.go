@@ -95,8 +95,8 @@ func page(t *testing.T, address string) string {
 }
 
 func TestServeWorksTheQueueAndShowsWhatItDid(t *testing.T) {
-	server := sshdtest.Start(t, sshdtest.Options{})
 	m := newMachine(t)
+	server := sshdtest.Start(t, sshdtest.Options{Home: m.home})
 	dsn := "sqlite:" + filepath.Join(filepath.Dir(m.home), "jobs.db")
 	if got := m.reclaim(t, nil, "db", "init", "--db", dsn); got.status != exitDone {
 		t.Fatal(got.stderr)
@@ -205,7 +205,7 @@ func TestEveryFigureOfTheDashboardAndTheAlertsIsServed(t *testing.T) {
 	if err := d.profiles(t.Context(), db.DB); err != nil {
 		t.Fatal(err)
 	}
-	target := sshdtest.Start(t, sshdtest.Options{}).Target()
+	target := sshdtest.Start(t, sshdtest.Options{Home: m.home}).Target()
 	target.Fingerprint, target.WorkdirRoot, target.TaskDir = "SHA256:"+strings.Repeat("A", 43), m.root, m.dir
 	if err := d.launch(t.Context(), db.DB, situation{name: "fix-login", there: "x"}, target); err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func (m machine) overSSH(t *testing.T, server *sshdtest.Server, change func(targ
 }
 
 func TestOverARealSSHServer(t *testing.T) {
-	server := sshdtest.Start(t, sshdtest.Options{})
+	server := sshdtest.Start(t, sshdtest.Options{Home: sshdtest.OpenDir(t)})
 	tests := map[string]struct {
 		state  func(*testing.T, machine)
 		target func(map[string]any)
@@ -89,8 +89,8 @@ func TestOverARealSSHServer(t *testing.T) {
 }
 
 func TestInspectOverARealSSHServerNeedsTwoRoundTrips(t *testing.T) {
-	server := sshdtest.Start(t, sshdtest.Options{})
 	m := newMachine(t)
+	server := sshdtest.Start(t, sshdtest.Options{Home: m.home})
 	m.overSSH(t, server, func(map[string]any) {})
 	reached := server.Target()
 	got := m.reclaim(t, nil, "inspect", m.dir, "--host", reached.User+"@127.0.0.1:"+strconv.Itoa(reached.Port), "--fingerprint", reached.Fingerprint,

@@ -77,7 +77,7 @@ func end(t *testing.T, pid int64) {
 }
 
 func TestALaunchOverARealSSHDMakesACheckoutThatALaterInventoryCanJudge(t *testing.T) {
-	server := sshdtest.Start(t, sshdtest.Options{})
+	server := sshdtest.Start(t, sshdtest.Options{Home: sshdtest.OpenDir(t)})
 	b, _ := on(t, server.Target())
 	got, err := (&Launcher{Dialer: sshhost.New(sshhost.Options{})}).Launch(t.Context(), b.order)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/kandev/reclaim/adapters/job"
 	"github.com/kandev/reclaim/adapters/launch"
 	"github.com/kandev/reclaim/adapters/sqlstore"
+	"github.com/kandev/reclaim/adapters/sqlstore/pgtest"
 	"github.com/kandev/reclaim/adapters/sshhost"
 	"github.com/kandev/reclaim/adapters/sshhost/sshdtest"
 	"github.com/kandev/reclaim/adapters/worker"
@@ -31,11 +33,11 @@ import (
 	"github.com/kandev/reclaim/ports"
 )
 
-// world is a host with a real sshd, a remote, and a stand-alone backend on
-// SQLite.
+// world is a host with a real sshd, a remote, and a stand-alone backend.
 type world struct {
 	*testing.T
 	base, root, remote string
+	spec               string // of the database: its dialect and how to open it
 	server             *sshdtest.Server
 	target             core.Target
 	store              *sqlstore.Store
@@ -46,20 +48,30 @@ type world struct {
 
 const optedIn = `{"ssh_workdir_root":%q,"ssh_reclaim_task_dir":"true"}`
 
-func openDB(t testing.TB, path string) *sql.DB {
+// openDB opens a database by its dialect and how to open it: a file of SQLite,
+// or a DSN.
+func openDB(t testing.TB, spec string) (*sql.DB, sqlstore.Dialect) {
 	t.Helper()
-	q := url.Values{"_time_format": {"sqlite"}, "_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "foreign_keys(1)", "journal_mode(WAL)", "synchronous(FULL)"}}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String())
+	name, where, _ := strings.Cut(spec, " ")
+	dialect, driver := sqlstore.Dialect(name), "pgx"
+	if dialect == sqlstore.SQLite {
+		q := url.Values{"_time_format": {"sqlite"}, "_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "foreign_keys(1)", "journal_mode(WAL)", "synchronous(FULL)"}}
+		driver, where = "sqlite", (&url.URL{Scheme: "file", Path: where, RawQuery: q.Encode()}).String()
+	}
+	db, err := sql.Open(driver, where)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return db
+	return db, dialect
 }
+
+// rules are read once: what they allow does not change.
+var rules = sync.OnceValues(func() (ports.Policy, error) { return policy.New() })
 
 func newWorker(t testing.TB, name string, store *sqlstore.Store) *worker.Worker {
 	t.Helper()
-	rules, err := policy.New()
+	rules, err := rules()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,19 +81,33 @@ func newWorker(t testing.TB, name string, store *sqlstore.Store) *worker.Worker 
 		Phase: &job.Phase{Dialer: dialer, Owners: store, Policy: rules, Row: store, Records: store}}
 }
 
+// newWorld is a world on SQLite, beside others.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, base: sshdtest.OpenDir(t), server: sshdtest.Start(t, sshdtest.Options{})}
+	t.Parallel()
+	return newWorldOn(t, nil)
+}
+
+// newWorldOn is a world on a database of the server, or on SQLite.
+func newWorldOn(t *testing.T, server *pgtest.Server) *world {
+	t.Helper()
+	w := &world{T: t, base: sshdtest.OpenDir(t)}
+	w.server = sshdtest.Start(t, sshdtest.Options{HostKeys: []string{"ed25519"}, Home: w.base})
 	w.root, w.remote, w.target = w.base+"/k root", w.base+"/remote.git", w.server.Target()
 	seed := w.base + "/seed"
 	w.sh("", `git init -q "$1" && cd "$1" && echo x >file && git add . && git commit -qm first && git clone -q --bare . "$2"`, seed, w.remote)
 
-	w.db = openDB(t, filepath.Join(w.base, "reclaim.db"))
-	if err := sqlstore.Init(t.Context(), w.db, sqlstore.SQLite); err != nil {
+	w.spec = string(sqlstore.SQLite) + " " + filepath.Join(w.base, "reclaim.db")
+	if server != nil {
+		w.spec = string(sqlstore.PostgreSQL) + " " + server.NewDSN(t)
+	}
+	var dialect sqlstore.Dialect
+	w.db, dialect = openDB(t, w.spec)
+	if err := sqlstore.Init(t.Context(), w.db, dialect); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if w.store, err = sqlstore.Open(t.Context(), w.db, sqlstore.SQLite); err != nil {
+	if w.store, err = sqlstore.Open(t.Context(), w.db, dialect); err != nil {
 		t.Fatal(err)
 	}
 	w.worker = newWorker(t, "w", w.store)
@@ -100,9 +126,19 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) exec(query string, args ...any) {
 	w.Helper()
-	if _, err := w.db.Exec(query, args...); err != nil {
+	if _, err := w.db.Exec(w.bound(query), args...); err != nil {
 		w.Fatal(err)
 	}
+}
+
+// bound writes a query's placeholders as the database wants them.
+func (w *world) bound(query string) string {
+	if strings.HasPrefix(w.spec, string(sqlstore.PostgreSQL)) {
+		for n := 1; strings.Contains(query, "?"); n++ {
+			query = strings.Replace(query, "?", "$"+strconv.Itoa(n), 1)
+		}
+	}
+	return query
 }
 
 // sh runs a script with git's identity set, in dir.
@@ -182,7 +218,7 @@ func (w *world) connections() int { return strings.Count(w.server.Log(), "Connec
 
 func (w *world) row(task string) (state, lastError string) {
 	w.Helper()
-	if err := w.db.QueryRow(`SELECT state, last_error FROM task_resource_cleanup_jobs WHERE task_id = ? ORDER BY created_at DESC LIMIT 1`, task).Scan(&state, &lastError); err != nil {
+	if err := w.db.QueryRow(w.bound(`SELECT state, last_error FROM task_resource_cleanup_jobs WHERE task_id = ? ORDER BY created_at DESC LIMIT 1`), task).Scan(&state, &lastError); err != nil {
 		w.Fatal(err)
 	}
 	return state, lastError

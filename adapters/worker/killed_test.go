@@ -15,6 +15,7 @@ import (
 
 	"github.com/kandev/reclaim/adapters/job"
 	"github.com/kandev/reclaim/adapters/sqlstore"
+	"github.com/kandev/reclaim/adapters/sqlstore/pgtest"
 	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/ports"
 )
@@ -23,12 +24,14 @@ import (
 const (
 	processDB     = "RECLAIM_TEST_WORKER_DB"
 	processFaults = "RECLAIM_TEST_WORKER_FAULTS"
+	processPause  = "RECLAIM_TEST_WORKER_PAUSE"
+	pausedLimit   = 10 * time.Second    // of an attempt of a worker that pauses
 	long          = "RECLAIM_TEST_LONG" // 50 kills under 200 jobs; minutes
 )
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(processDB); path != "" {
-		if err := process(path); err != nil {
+	if spec := os.Getenv(processDB); spec != "" {
+		if err := process(spec); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -38,11 +41,15 @@ func TestMain(m *testing.M) {
 }
 
 // process works on a database until it is killed.
-func process(path string) error {
+func process(spec string) error {
 	t := &inProcess{}
 	defer t.end()
-	store, err := sqlstore.Open(context.Background(), openDB(t, path), sqlstore.SQLite)
-	if err != nil {
+	db, dialect := openDB(t, spec)
+	var store *sqlstore.Store
+	if err := patiently(func() (err error) {
+		store, err = sqlstore.Open(context.Background(), db, dialect)
+		return err
+	}); err != nil {
 		return err
 	}
 	w := newWorker(t, fmt.Sprint("w-", os.Getpid(), "-", time.Now().UnixNano()), store)
@@ -52,7 +59,21 @@ func process(path string) error {
 		w.Jobs, w.Sessions = f, f
 		w.Phase.(*job.Phase).Row = f
 	}
+	if moment := os.Getenv(processPause); moment != "" {
+		w.Beat, w.Stale = time.Hour, 24*time.Hour // the lease is not what holds it back
+		w.Poll = time.Minute                      // a process that is stopped must not hold SQLite's lock
+		w.Jobs = paused(moment, w.Phase.(*job.Phase), store)
+	}
 	return w.Run(context.Background())
+}
+
+// patiently tries until a database that is being started again answers.
+func patiently(try func() error) (err error) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if err = try(); err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 // inProcess is a testing.TB for a process that is no test.
@@ -157,19 +178,34 @@ func (w *world) archived(task, make string) (dir string) {
 }
 
 func TestNothingIsLostOrDoneTwiceWhenTheWorkerIsKilledAtAnyMoment(t *testing.T) {
-	killing(t)
+	killing(t, newWorld(t), func() {})
 }
 
 func TestNothingIsLostOrDoneTwiceWhenTheWorkerIsKilledAndItsStoreFailsAtRandom(t *testing.T) {
-	killing(t, processFaults+"=1")
+	killing(t, newWorld(t), func() {}, processFaults+"=1")
 }
 
-func killing(t *testing.T, environment ...string) {
+// The server is killed too, as a power cut would kill it, under whatever is being
+// written.
+func TestNothingIsLostOrDoneTwiceWhenPostgreSQLIsKilledWithItsWorkerAndFailsAtRandom(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	w := newWorldOn(t, server)
+	killing(t, w, func() {
+		server.Restart(t)
+		if err := patiently(w.db.Ping); err != nil {
+			t.Fatal(err)
+		}
+	}, processFaults+"=1")
+}
+
+// killing has jobs worked off by a worker that is killed again and again.
+// Meanwhile is done while it works, before every second kill.
+func killing(t *testing.T, w *world, meanwhile func(), environment ...string) {
 	kills, jobs, bound := 5, 8, 3*time.Minute
 	if os.Getenv(long) != "" {
 		kills, jobs, bound = 50, 200, 40*time.Minute
 	}
-	w := newWorld(t)
 	type expected struct{ dir, outcome, reason, content string }
 	want := map[string]expected{}
 	for i := range jobs {
@@ -183,14 +219,13 @@ func killing(t *testing.T, environment ...string) {
 			want[task] = expected{w.archived(task, "echo precious >unsaved && git add . && git commit -qm work"), core.OutcomeSkipped, string(core.UnpushedCommits), "unsaved"}
 		}
 	}
-	path := filepath.Join(w.base, "reclaim.db")
 	start := func() *exec.Cmd {
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
 		}
 		child := exec.Command(self)
-		child.Env = append(append(os.Environ(), processDB+"="+path), environment...)
+		child.Env = append(append(os.Environ(), processDB+"="+w.spec), environment...)
 		child.Stderr = os.Stderr
 		if err := child.Start(); err != nil {
 			t.Fatal(err)
@@ -255,11 +290,16 @@ func killing(t *testing.T, environment ...string) {
 	}
 	// Kills a second or two apart; a retry's delay must not make the test wait.
 	hurry := func() {
-		w.exec(`UPDATE task_resource_cleanup_jobs SET next_attempt_at = NULL, attempts = min(attempts, 5) WHERE state = 'retry_wait'`)
+		w.exec(`UPDATE task_resource_cleanup_jobs SET next_attempt_at = NULL, attempts = CASE WHEN attempts > 5 THEN 5 ELSE attempts END WHERE state = 'retry_wait'`)
 	}
-	for range kills {
+	some := func() { time.Sleep(200*time.Millisecond + time.Duration(rand.IntN(1800))*time.Millisecond) } // at any moment
+	for i := range kills {
 		child := start()
-		time.Sleep(200*time.Millisecond + time.Duration(rand.IntN(1800))*time.Millisecond)
+		some()
+		if i%2 == 1 {
+			meanwhile()
+			some()
+		}
 		kill(child)
 		rows()
 		hurry()
@@ -294,7 +334,7 @@ func killing(t *testing.T, environment ...string) {
 func (w *world) story(task string) {
 	w.Helper()
 	var id string
-	if err := w.db.QueryRow(`SELECT id FROM task_resource_cleanup_jobs WHERE task_id = ?`, task).Scan(&id); err != nil {
+	if err := w.db.QueryRow(w.bound(`SELECT id FROM task_resource_cleanup_jobs WHERE task_id = ?`), task).Scan(&id); err != nil {
 		w.Fatal(err)
 	}
 	filed, err := w.store.Desk().RecordsOf(w.Context(), id)

@@ -109,7 +109,7 @@ func TestD35_AStoppedSessionWithoutAScriptCostsNoConnection(t *testing.T) {
 }
 
 func TestAC_007_1_TheCleanupScriptRunsOnceOnTheIntactDirectoryOverARealSSHD(t *testing.T) {
-	server := sshdtest.Start(t, sshdtest.Options{})
+	server := sshdtest.Start(t, sshdtest.Options{Home: sshdtest.OpenDir(t)})
 	dir := filepath.Join(sshdtest.OpenDir(t), "task")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)

@@ -42,6 +42,7 @@ type Options struct {
 	HostKeys    []string // ed25519, ecdsa, rsa, in this order of configuration
 	Certificate string   // the type of host key that has a certificate besides; empty: none
 	Config      string   // more lines of sshd_config, before the others (the first one counts)
+	Home        string   // of everyone who logs in; empty: the account's own, whatever its profiles do there
 }
 
 // Server is a running sshd.
@@ -90,6 +91,9 @@ func Start(t testing.TB, options Options) *Server {
 		"LogLevel DEBUG1",
 		"PrintMotd no",
 	}, "\n") + "\n"
+	if options.Home != "" {
+		config += "SetEnv HOME=" + options.Home + "\n"
+	}
 	for _, kind := range options.HostKeys {
 		path := filepath.Join(dir, "host_"+kind)
 		signer := WriteKey(t, path, kind)
