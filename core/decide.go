@@ -374,6 +374,11 @@ func (a *attempt) proved(dir taskpath.Dir) Step {
 		return Done{skip(*finding)}
 	}
 	a.evidence = q.Judge(said)
+	if slices.ContainsFunc(a.evidence.Findings, func(f Finding) bool { return f.Cause == AlreadyAbsent }) {
+		// It stood there when the host was greeted, so somebody is at work on it:
+		// what it is now said to be would not stay true.
+		return Done{fail(Busy, "the directory went away while it was judged; the next attempt looks again")}
+	}
 	if !a.evidence.Safe() {
 		return Done{skip(a.evidence.Findings...)}
 	}

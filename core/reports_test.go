@@ -159,3 +159,23 @@ func TestB59_AnAbsentDirectoryIsRemovedOnlyWhereABeginIsRecorded(t *testing.T) {
 		t.Error(word(step))
 	}
 }
+
+// Another worker's removal that was sent late may take the directory between
+// the greeting and the inventory.
+func TestADirectoryThatGoesAwayWhileItIsJudgedIsNeverCalledKept(t *testing.T) {
+	absent := Heard{Reply: sealed([]string{"reclaim 1 inventory", "host =Linux 0 printf ~6769742076657273696f6e20322e33392e35", "shape absent"})}
+	if e := labInventory.Judge(absent.Reply.(Said)); len(e.Findings) != 1 || e.Findings[0].Cause != AlreadyAbsent {
+		t.Fatal(e.Findings)
+	}
+	for _, begun := range []bool{false, true} {
+		s := lab()
+		s.Begun = begun
+		answers := []Answer{mine(), allowed(), greets("directory", "none"), absent}
+		if begun {
+			answers = []Answer{allowed(), greets("directory", "none"), mine(), absent}
+		}
+		if step, _ := upTo(t, s, answers...); word(step) != "failed busy" {
+			t.Errorf("begun %v: %s", begun, word(step))
+		}
+	}
+}

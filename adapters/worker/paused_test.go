@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -24,10 +25,12 @@ const (
 	beforeOutcome = "before the outcome is written"
 )
 
-// pause stops this process until somebody continues it.
+// pause stops this process until somebody continues it and says so: a stop
+// reaches the thread that asked for it some time after it asked.
 func pause() {
 	fmt.Println("paused")
 	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	_, _ = os.Stdin.Read(make([]byte, 1))
 }
 
 // sleeper is a dialer whose removals are sent late, whatever the worker has
@@ -87,6 +90,10 @@ func TestAWorkerThatWasPausedPastItsLeaseIsRefusedByTheRowAndByTheHost(t *testin
 			if err != nil {
 				t.Fatal(err)
 			}
+			in, err := child.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
 			if err := child.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -117,6 +124,15 @@ func TestAWorkerThatWasPausedPastItsLeaseIsRefusedByTheRowAndByTheHost(t *testin
 				}
 			}
 			hear("paused")
+			stopped := func() bool {
+				state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child.Process.Pid))
+				return err == nil && bytes.Contains(state, []byte(") T "))
+			}
+			for limit := time.Now().Add(time.Minute); !stopped(); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(limit) {
+					t.Fatal("the worker does not stop")
+				}
+			}
 
 			// Its lease goes to another, who finishes; then the directory is made anew.
 			if n, err := w.store.Recover(t.Context(), 0); n != 1 || err != nil {
@@ -134,6 +150,9 @@ func TestAWorkerThatWasPausedPastItsLeaseIsRefusedByTheRowAndByTheHost(t *testin
 				time.Sleep(100 * time.Millisecond)
 			}
 			if err := child.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := in.Write([]byte{1}); err != nil {
 				t.Fatal(err)
 			}
 			if moment == beforeOutcome {
