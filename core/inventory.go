@@ -32,7 +32,7 @@ func (e Evidence) Safe() bool {
 // Checkout is one repository of the target.
 type Checkout struct {
 	Path    string `json:"path"`    // below the target, "." for the target itself
-	Kind    string `json:"kind"`    // primary, child, submodule, nested, bare, linked_worktree
+	Kind    string `json:"kind"`    // primary, child, submodule, nested, bare, linked_worktree, vanished_worktree
 	Verdict string `json:"verdict"` // safe or kept
 	Reason  Reason `json:"reason"`
 	Cause   Cause  `json:"cause"`
@@ -411,7 +411,7 @@ func (r *reading) judge() {
 					take(row, index)
 				}
 			}
-			if bare && here.kind != "bare" && here.kind != "submodule" {
+			if bare && here.kind != "bare" && here.kind != "submodule" && here.kind != "vanished_worktree" {
 				r.odd("a checkout without a work tree")
 			}
 		}
@@ -440,7 +440,7 @@ func (r *reading) judge() {
 // maxRepositories is as many as one inventory judges.
 const maxRepositories = 400
 
-var kinds = []string{"primary", "child", "submodule", "nested", "bare", "linked_worktree"}
+var kinds = []string{"primary", "child", "submodule", "nested", "bare", "linked_worktree", "vanished_worktree"}
 
 // where is the absolute path of the repository being judged.
 func (r *reading) where() string {

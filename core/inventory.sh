@@ -298,8 +298,9 @@ probe_mounts() {
 	record mounts "${inner:-unknown}"
 }
 
-# dependant FILE DIR: FILE, in DIR's terms, leads into the target.
+# leads_into_target PATH DIR: PATH, in DIR's terms, leads from elsewhere into the target.
 leads_into_target() {
+	physical "$2" && ! inside "$physical" "$T" || return 1
 	case $1 in
 	/*) physical "$1" ;;
 	*) physical "$2/$1" ;;
@@ -308,13 +309,17 @@ leads_into_target() {
 
 probe_borrowers() {
 	lent=0 hosted=0
-	for file in "$P"/tasks/*/.git "$P"/tasks/*/*/.git "$P"/tasks/*/*/*/.git "$P"/tasks/*/.git/modules/* "$P"/tasks/* "$P"/tasks/*/*.git "$P"/* "$P"/*/* "$P"/.[!.]*; do
+	for file in "$P"/tasks/*/.git "$P"/tasks/*/*/.git "$P"/tasks/*/*/*/.git "$P"/tasks/*/.git/modules/* "$P"/tasks/* "$P"/tasks/*/*.git "$P"/* "$P"/*/.git "$P"/*/* "$P"/*/*/.git "$P"/.[!.]*; do
 		inside "$file" "$T" && continue
-		if [ -f "$file" ]; then
-			case $file in */.git) line "$file" && case $line in 'gitdir: '*)
-				leads_into_target "${line#gitdir: }" "${file%/.git}" && hosted=$((hosted + 1)) && sample dependant "$file" ;;
-			esac ;; esac
-		elif [ -f "$file/objects/info/alternates" ]; then
+		if [ -L "$file" ] || [ -L "$file/objects" ] || [ -L "$file/refs" ]; then
+			for link in "$file" "$file/objects" "$file/refs"; do
+				[ -L "$link" ] && leads_into_target "$link" "${file%/.git}" && hosted=$((hosted + 1)) && sample dependant "$file" && break
+			done
+		fi
+		case $file in */.git) line "$file" && case $line in 'gitdir: '*)
+			leads_into_target "${line#gitdir: }" "${file%/.git}" && hosted=$((hosted + 1)) && sample dependant "$file" ;;
+		esac ;; esac
+		if [ -f "$file/objects/info/alternates" ]; then
 			while IFS= read -r line; do
 				[ -n "$line" ] && leads_into_target "$line" "$file/objects" && lent=$((lent + 1)) && sample borrower "$file" && break
 			done <"$file/objects/info/alternates"
@@ -336,11 +341,6 @@ probe_worktrees() {
 		case $line in /*) ;; *) line=$admin/$line ;; esac
 		if [ -e "$line" ] || [ -L "$line" ]; then
 			if ! physical "${line%/*}" || ! inside "$physical" "$T"; then away=$((away + 1)) && sample hosted_worktree "${line%/*}"; fi
-		else
-			# Nobody checks out what is left of it: what it alone held must be nothing.
-			for file in "$admin"/refs/*/* "$admin"/rebase-merge "$admin"/rebase-apply "$admin"/MERGE_HEAD "$admin"/CHERRY_PICK_HEAD "$admin"/REVERT_HEAD "$admin"/modules/*; do
-				[ -e "$file" ] && broken=$((broken + 1)) && sample broken_worktree "$file" && break
-			done
 		fi
 	done
 	record worktrees "$total" "$away" "$locked" "$broken"
@@ -367,6 +367,19 @@ collect() {
 		case $gitdirs in *"$newline$attached$newline"*) continue ;; esac
 		w='' common=$attached kind=bare linked=no
 		case $attached in */modules/*) kind=submodule ;; esac
+		add
+	done
+	# A worktree that no checkout here uses: what it alone held is in its entry.
+	rest_attached=$admins$newline
+	while [ -n "$rest_attached" ]; do
+		attached=${rest_attached%%"$newline"*} rest_attached=${rest_attached#*"$newline"}
+		[ -n "$attached" ] || continue
+		case $gitdirs in *"$newline$attached$newline"*) continue ;; esac
+		w='' common='' kind=vanished_worktree linked=no
+		line "$attached/commondir" && case $line in
+		/*) physical "$line" ;;
+		*) physical "$attached/$line" ;;
+		esac && common=$physical
 		add
 	done
 }
@@ -481,8 +494,6 @@ probe_operations() {
 	for name in "$D"/*.lock "$common/packed-refs.lock" "$common/config.lock" "$common/shallow.lock"; do
 		[ -e "$name" ] && ! inside "$name" "$T" && locks=$((locks + 1))
 	done
-	bare=no
-	[ -n "$tree" ] || inside_gitdir "$D" || bare=yes
 	# shellcheck disable=SC2086 # stopped is words
 	record operations "$i" "$stash" "$locks" $stopped
 }
@@ -519,7 +530,7 @@ probe_settings() {
 probe_files() {
 	[ -n "$tree" ] || {
 		staged=0
-		if [ -e "$D/index" ] && [ "$bare" = no ]; then
+		if [ -e "$D/index" ]; then
 			if g rev-parse -q --verify HEAD >/dev/null 2>&1; then
 				out=$(g diff-index --cached --name-only HEAD 2>&1) || staged=1
 			else
@@ -662,6 +673,7 @@ leads() {
 	where=unknown there=''
 	case ${1%%::*} in
 	"$1" | *[!A-Za-z0-9+.-]* | '') ;;
+	codecommit) where=network && return ;;
 	*) where=helper && return ;;
 	esac
 	case $1 in
@@ -703,10 +715,11 @@ leads() {
 	'' | *%*) where=unknown && return ;;
 	[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt] | *.[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt] | [Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt].*) return ;;
 	[Ii][Pp]6-*) return ;;
-	127.* | 0.* | 0[xX]* | *:[fF][fF][fF][fF]:127.* | *:[fF][fF][fF][fF]:7[fF]*) return ;;
+	127.* | 0.* | *:[fF][fF][fF][fF]:127.* | *:[fF][fF][fF][fF]:7[fF]*) return ;;
 	"$node" | "${node%%.*}") return ;;
 	esac
 	case $host in *[!0-9]*) ;; *) return ;; esac
+	case $host in *[!0-9a-fA-FxX.]*) ;; 0[0-9xX]*) return ;; esac
 	case ${host%1} in *[!0:]*) ;; *) return ;; esac
 	case $newline$loopbacks in *"$newline$host$newline"*) return ;; esac
 	case $tail in *"$P/tasks/"* | *"$root/tasks/"* | */.kandev/tasks/*) where=inside && return ;; esac
@@ -832,7 +845,7 @@ probe_remotes() {
 # refs_awk: reads "trusted", "distrusted", "fetch" and a ref listing.
 probe_refs() {
 	scope=all
-	[ "$survives" = yes ] && scope=own
+	case $survives$kind in yes* | novanished_worktree) scope=own ;; esac
 	listed=$(
 		g for-each-ref --format='%(objectname) %(objecttype) %(*objecttype) %(refname)' 2>&1
 		printf '@ %s\n' $?
@@ -948,6 +961,11 @@ unpushed() {
 	} | sed '/^$/d' | if [ "$scope" = all ]; then gs rev-list "$@" --stdin --exclude=refs/stash --all; else gs rev-list "$@" --stdin $head; fi 2>/dev/null
 }
 
+# Log entries whose new commit has the old one for a parent, or was made in its
+# place (amended, rebased, squashed). Every other entry left the old one behind:
+# checkout, reset, a forced fetch, update-ref, what a tool of its own calls it.
+follows='^(commit|rebase|cherry-pick|revert|am|merge|pull|clone|initial)([ :]|$)|^[^:]* \\((start|pick|squash|fixup|edit|reword|continue|finish|merge|skip|abort)\\)'
+
 probe_unpushed() {
 	line "$D/HEAD" || line=''
 	headed=$line head=HEAD
@@ -957,8 +975,10 @@ probe_unpushed() {
 	left=''
 	if [ -f "$D/logs/HEAD" ]; then
 		left=$(awk -F '\t' '
-			{ split($1, w, " ") }
-			w[1] !~ /^0*$/ && w[1] ~ /^[0-9a-f]+$/ && w[1] != w[2] && $2 ~ /^(checkout|reset):/ && !(w[1] in was) { was[w[1]] = 1; print w[1] }' "$D/logs/HEAD" 2>/dev/null)
+			function tip(c) { if (c ~ /^[0-9a-f]+$/ && c !~ /^0*$/ && !(c in was)) { was[c] = 1; print c } }
+			{ split($1, w, " "); if (NR > 1 && w[1] != now) tip(now); now = w[2] }
+			w[1] != w[2] && $2 !~ /'"$follows"'/ { tip(w[1]) }
+			END { tip(now) }' "$D/logs/HEAD" 2>/dev/null)
 	fi
 	extra=$left
 	if [ "$scope" = own ] && [ -z "$head$positives$extra" ]; then
@@ -993,8 +1013,8 @@ probe_unpushed() {
 		done
 		case $headed in 'ref: '*) ;; *) sample_of holder HEAD ;; esac
 	fi
-	# Tips that HEAD left by reset or checkout, that nothing reaches, and whose
-	# tree was never committed again: not by a later entry of the log, not at a tip.
+	# Tips that HEAD left, that nothing reaches, and whose tree was never committed
+	# again: not by a later entry of the log, not at a tip.
 	tips=0 rc=0
 	if [ -n "$left" ]; then
 		lost=$(printf '%s\n' "$left" | gs rev-list --ignore-missing --stdin --not --all 2>/dev/null) || rc=$?
@@ -1019,11 +1039,18 @@ probe_unpushed() {
 				$1 == "name" { c = $2; sub(/\^\{tree\}$/, "", c); of[c] = id[++m]; next }
 				$1 == "tip" { if ($2 in of && of[$2] != "") again[of[$2]] = 1e9; next }
 				$1 == "log" {
-					n++; msg = $0; sub(/^[^\t]*\t/, "", msg)
-					if (msg ~ /^(checkout|reset):/) { if ($2 in lost) gone[$2] = n }
-					else if ($3 in of && of[$3] != "") again[of[$3]] = n
+					msg = $0; if (!sub(/^[^\t]*\t/, "", msg)) msg = ""
+					if (n && $2 != now && (now in lost)) gone[now] = n
+					n++; now = $3
+					if ($2 != now && msg !~ /'"$follows"'/) { if ($2 in lost) gone[$2] = n }
+					else if (now in of && of[now] != "") again[of[now]] = n
+					delete gone[now]
 				}
-				END { for (c in lost) { t = of[c]; if (t == "" || !(t in again) || again[t] <= gone[c]) k++ } print k + 0 }')
+				END {
+					if (now in lost) gone[now] = n
+					for (c in lost) if (c in gone) { t = of[c]; if (t == "" || !(t in again) || again[t] <= gone[c]) k++ }
+					print k + 0
+				}')
 		fi
 	fi
 	case $tips in '' | *[!0-9]*) tips=0 rc=95 ;; esac
