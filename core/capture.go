@@ -17,10 +17,14 @@ type Launch struct {
 	Profile       string // executor profile, where known
 	Target        Target // Enabled is the opt-in frozen at launch; Host or TaskDir empty: no directory on a host
 	CleanupScript string
+	Baseline      string // digest of what came with the launch; empty: none is recorded
 }
 
 var launchKeys = []string{"ssh_host", "ssh_port", "ssh_user", "ssh_host_fingerprint", "ssh_identity_source", "ssh_identity_file", "ssh_proxy_jump",
-	"ssh_workdir_root", "ssh_shell", "ssh_reclaim_task_dir", "ssh_remote_task_dir", "cleanup_script", "executor_profile_id"}
+	"ssh_workdir_root", "ssh_shell", "ssh_reclaim_task_dir", "ssh_remote_task_dir", baselineKey, "cleanup_script", "executor_profile_id"}
+
+// baselineKey is ours: no task, profile or executor can write it (see reserved).
+const baselineKey = "ssh_baseline"
 
 // ParseLaunch reads the metadata of an executors_running row. Empty, null and
 // {} are a launch without a directory; what is no JSON object, or holds a known
@@ -49,7 +53,7 @@ func ParseLaunch(metadata []byte) (Launch, error) {
 		}
 		return s
 	}
-	l := Launch{Profile: strings.TrimSpace(read("executor_profile_id")), CleanupScript: read("cleanup_script"), Target: Target{
+	l := Launch{Profile: strings.TrimSpace(read("executor_profile_id")), CleanupScript: read("cleanup_script"), Baseline: strings.TrimSpace(read(baselineKey)), Target: Target{
 		Host: strings.TrimSpace(read("ssh_host")), User: strings.TrimSpace(read("ssh_user")),
 		Fingerprint:    strings.TrimSpace(read("ssh_host_fingerprint")),
 		IdentitySource: strings.TrimSpace(read("ssh_identity_source")), IdentityFile: strings.TrimSpace(read("ssh_identity_file")),
@@ -149,6 +153,7 @@ type wireTarget struct {
 }
 
 type wireNotes struct {
+	Baseline string   `json:"baseline,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
 	Profiles []string `json:"profiles,omitempty"`
 }
@@ -177,7 +182,7 @@ func Capture(c Captured) ([]byte, error) {
 		if l.Target.Host == "" || l.Target.TaskDir == "" {
 			continue
 		}
-		e := entry{JobTarget: JobTarget{Target: l.Target}}
+		e := entry{JobTarget: JobTarget{Target: l.Target, Baseline: l.Baseline}}
 		if l.Profile != "" {
 			e.Profiles = []string{l.Profile}
 		}
@@ -195,8 +200,8 @@ func Capture(c Captured) ([]byte, error) {
 		}
 		w := wireTarget{Target: t.Target}
 		slices.Sort(t.Profiles)
-		if t.Profiles = slices.Compact(t.Profiles); len(t.Notes)+len(t.Profiles) > 0 {
-			w.Reclaim = &wireNotes{t.Notes, t.Profiles}
+		if t.Profiles = slices.Compact(t.Profiles); len(t.Notes)+len(t.Profiles)+len(t.Baseline) > 0 {
+			w.Reclaim = &wireNotes{t.Baseline, t.Notes, t.Profiles}
 		}
 		out.Targets = append(out.Targets, w)
 	}

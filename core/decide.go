@@ -362,6 +362,9 @@ func sent(h Heard, what string) (Said, Step) {
 // proved takes the inventory and goes on only where nothing would be lost.
 func (a *attempt) proved(dir taskpath.Dir) Step {
 	q := Inventory{Root: dir.Root(), Segment: dir.Segment()}
+	if hexDigest(a.snapshot.Baseline) {
+		q.Baseline = a.snapshot.Baseline
+	}
 	heard, pending := ask[Heard](a, q)
 	if pending != nil {
 		return pending

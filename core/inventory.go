@@ -9,9 +9,14 @@ import (
 
 // Inventory asks, in one script and one round trip, what a target holds and what
 // would be lost with it. The target is Root + "/tasks/" + Segment.
+//
+// Baseline is the digest of the launch's baseline, as the launch itself recorded
+// it with the backend; empty where it recorded none, and then nothing in the
+// directory can take its place.
 type Inventory struct {
-	Root    string `json:"root"` // expanded, absolute, as spelled; a link on the way to it is fine
-	Segment string `json:"segment"`
+	Root     string `json:"root"` // expanded, absolute, as spelled; a link on the way to it is fine
+	Segment  string `json:"segment"`
+	Baseline string `json:"baseline,omitempty"`
 }
 
 // Evidence is what an inventory proved. Its zero value proves nothing.
@@ -71,8 +76,11 @@ const inventoryLimit = 120 * time.Second
 
 // Script renders the question.
 func (q Inventory) Script() Script {
-	return Script{Name: "inventory", Limit: inventoryLimit,
-		Body: preludeShell + manifestShell + "root=" + quote(q.Root) + " segment=" + quote(q.Segment) + "\n" + inventoryShell}
+	body := preludeShell + manifestShell + "root=" + quote(q.Root) + " segment=" + quote(q.Segment) + " baseline=" + quote(q.Baseline) + "\n"
+	if q.Baseline != "" {
+		body += shell(baselineSource)
+	}
+	return Script{Name: "inventory", Limit: inventoryLimit, Body: body + inventoryShell}
 }
 
 // A row of the inventory: one kind of record. The shell function probe_PROBE in
@@ -113,6 +121,7 @@ func inventoryRows() []row {
 		{"mounts", "mounts", wholeTarget, true, "w", "0", "a removal walks through mounts", keepMounts},
 		{"borrowers", "borrowers", wholeTarget, true, "nn", "0 0", "a sibling that needs our objects or repository would break", keepBorrowers},
 		{"worktrees", "worktrees", wholeTarget, true, "nnnn", "none elsewhere, locked or broken", "another directory's checkout would break", keepWorktrees},
+		{"baseline", "baseline", wholeTarget, false, "w", "told, where a launch recorded one", "what its remotes had before any agent ran is not local", keepBaseline},
 		{"repositories", "", wholeTarget, true, "n", "at most 400", "bounded", keepRepositories},
 		{"finished", "", wholeTarget, true, "", "there", "the script came to its end", nil},
 		{"repository", "", everyRepo, true, "wt", "told", "every repository at any depth", nil},
@@ -362,6 +371,7 @@ func (r *reading) judge() {
 			for _, got := range r.many[row.record] {
 				row.keep(r, got)
 			}
+		case row.record == "baseline" && r.q.Baseline == "": // not asked for, and so no record of it may be there
 		case row.of == wholeTarget && row.record != "host" && row.record != "shape":
 			take(row, "")
 		}

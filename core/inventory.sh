@@ -871,6 +871,8 @@ probe_refs() {
 		fi
 		;;
 	esac
+	proven_here=''
+	[ -z "$came" ] || upheld
 	sorted=$({
 		printf '%s' "$trusted" | sed 's/^/trust /'
 		printf '\n%s' "$distrusted" | sed 's/^/distrust /'
@@ -907,7 +909,7 @@ probe_refs() {
 		}
 		END { printf "C %d %d %d %d %d %d %d\n", rc == "" ? 99 : rc, refs, stash, tracked, proven, loose, odd; if (first != "") print "S " first }')
 	negatives='' positives='' counted='' dangling=0 first=''
-	negatives=$(printf '%s\n' "$sorted" | sed -n 's/^N //p')
+	negatives=$(printf '%s\n' "$sorted" | sed -n 's/^N //p')${proven_here:+$newline}$proven_here
 	positives=$(printf '%s\n' "$sorted" | sed -n 's/^P //p')
 	counted=$(printf '%s\n' "$sorted" | sed -n 's/^C //p')
 	first=$(printf '%s\n' "$sorted" | sed -n 's/^S //p')
@@ -1067,6 +1069,8 @@ inventory() {
 	probe_manifest
 	probe_live
 	collect
+	came=''
+	[ -z "$baseline" ] || probe_baseline
 	record repositories "$repositories"
 	[ "$repositories" -le 400 ] || return 0
 	loopbacks=$(awk '$1 ~ /^127\./ || $1 == "::1" { for (k = 2; k <= NF && $k !~ /^#/; k++) print $k }' /etc/hosts 2>/dev/null)$newline

@@ -147,6 +147,19 @@ func keepWorktrees(r *reading, v cells) {
 	}
 }
 
+// keepBaseline keeps nothing: without its baseline the directory is judged as if
+// there had been none.
+func keepBaseline(r *reading, v cells) {
+	switch v.w(0) {
+	case "whole":
+		r.note("what came with the launch is known from its baseline")
+	case "absent", "changed":
+		r.note("the baseline of the launch is %s, so it proves nothing", map[string]string{"absent": "gone", "changed": "not the one it recorded"}[v.w(0)])
+	default:
+		r.odd("a baseline that is %q", v.w(0))
+	}
+}
+
 func keepRepositories(r *reading, v cells) {
 	switch {
 	case v.n(0) > maxRepositories:

@@ -214,11 +214,12 @@ func FuzzRecordsAreReadOrRefusedAndJudgedWithoutPanic(f *testing.F) {
 }
 
 func TestEveryRowOfTheTableHasItsProbeAndItsReason(t *testing.T) {
+	source := inventorySource + baselineSource
 	for _, row := range inventoryRows() {
-		if row.probe != "" && !strings.Contains(inventorySource, "\nprobe_"+row.probe+"() {") {
+		if row.probe != "" && !strings.Contains(source, "\nprobe_"+row.probe+"() {") {
 			t.Errorf("the row %q has no shell function probe_%s", row.record, row.probe)
 		}
-		if !strings.Contains(inventorySource, "record "+row.record) && !strings.Contains(inventorySource, `"`+row.record+" %s") {
+		if !strings.Contains(source, "record "+row.record) && !strings.Contains(source, `"`+row.record+" %s") {
 			t.Errorf("no shell prints the record %q", row.record)
 		}
 		if row.safe == "" || row.why == "" {

@@ -35,6 +35,7 @@ type JobTarget struct {
 	Begun    int           // the attempt that last recorded its begin; 0 when none did
 	Profiles []string      // executor profiles the directory was launched by, where the capture noted them
 	Hooks    []SessionHook // how the sessions' cleanup scripts ended in it, one a session
+	Baseline string        // digest of the launch's baseline; empty where none is recorded or launches disagree
 	Notes    []string      // what people should know, such as launches that disagreed about the shell
 	Invalid  string        // why the target cannot be acted on; empty when it can
 }
@@ -54,7 +55,7 @@ var (
 	environmentKeys = []string{"id", "task_id", "executor_profile_id"}
 	targetKeys      = []string{"host", "port", "user", "host_fingerprint", "identity_source", "identity_file", "proxy_jump", "shell",
 		"workdir_root", "task_dir", "enabled", "outcome", "skip_reason", "detail", "reclaim"}
-	reclaimKeys = []string{"begun", "cause", "cure", "fault", "final", "hooks", "notes", "profiles"}
+	reclaimKeys = []string{"baseline", "begun", "cause", "cure", "fault", "final", "hooks", "notes", "profiles"}
 )
 
 // maxDetail bounds every text we write into a row, in bytes.
@@ -225,6 +226,9 @@ func (e *entry) readReclaim(raw []byte) error {
 		return err
 	}
 	e.Cause, e.Fault = Cause(cause), Fault(fault)
+	if e.Baseline, err = textOf(all, raw, "baseline"); err != nil {
+		return err
+	}
 	if e.Final, err = truth(all, raw, "final"); err != nil {
 		return err
 	}
@@ -327,6 +331,9 @@ func (s JobSnapshot) Targets() []JobTarget {
 		targets[i].merge(e.JobTarget)
 	}
 	for i := range targets {
+		if targets[i].Baseline == disputed {
+			targets[i].Baseline = ""
+		}
 		for _, e := range s.entries {
 			if !e.Target.Enabled && sameDirectory(e.Target, targets[i].Target) {
 				targets[i].Target.Enabled = false
@@ -341,6 +348,12 @@ func (t *JobTarget) merge(other JobTarget) {
 		t.Invalid = other.Invalid
 	}
 	t.Begun = max(t.Begun, other.Begun)
+	switch {
+	case t.Baseline == "":
+		t.Baseline = other.Baseline
+	case other.Baseline != "" && other.Baseline != t.Baseline:
+		t.Baseline = disputed
+	}
 	if t.Settled() && other.Outcome != t.Outcome {
 		t.Outcome, t.Reason, t.Cause, t.Fault, t.Final, t.Detail, t.Cure =
 			other.Outcome, other.Reason, other.Cause, other.Fault, other.Final, other.Detail, slices.Clone(other.Cure)
@@ -354,6 +367,9 @@ func (t *JobTarget) merge(other JobTarget) {
 	t.Notes = append(t.Notes, other.Notes...)
 	t.Notes = append(t.Notes, disagreements(t.Target, other.Target)...)
 }
+
+// disputed stands for a baseline while entries that disagree about it are merged.
+const disputed = "disputed"
 
 // disagreements tells where two launches into one directory differ in what
 // decides how it is judged (D34).

@@ -13,6 +13,9 @@ import (
 //go:embed prepare.sh
 var prepareSource string
 
+//go:embed baseline.sh
+var baselineSource string
+
 // Repository is one checkout of a launch.
 type Repository struct {
 	Name string // of the directory below the task's, one path segment; empty for the task directory itself
@@ -22,8 +25,9 @@ type Repository struct {
 
 // Prepare makes a task's directory on its host, or finds it as an earlier launch
 // left it, and starts the session's stand-in agent in it. Checkouts fetch with
-// the wildcard refspec, so that a later inventory sees what was pushed; the refs
-// that came with the launch are listed in .kandev/baseline. Nothing that is
+// the wildcard refspec, so that a later inventory sees what was pushed; what the
+// remotes had is listed in .kandev/baseline, a line OBJECT, REF, CHECKOUT and one
+// "remote", URL, CHECKOUT for each, parted by tabs. Nothing that is
 // there is changed or removed: a directory that holds something else is refused.
 type Prepare struct {
 	Root         string // as projected; a leading ~ is the account's home
@@ -95,6 +99,10 @@ type Prepared struct {
 	PID     int64  // of the agent
 	Reused  bool   // the checkout was there
 	Resumed bool   // the agent was running
+
+	// Baseline is the digest of .kandev/baseline: what every remote said it has,
+	// while nobody had worked in the directory yet. Empty where somebody may have.
+	Baseline string
 }
 
 // Judge reads the host's answer; the error is for a person.
@@ -132,6 +140,8 @@ func (q Prepare) Judge(reply Reply) (Prepared, error) {
 			p.TaskDir, ok = text(r.fields[0])
 		case "pid":
 			p.PID, ok = number(r.fields[0])
+		case "baseline":
+			p.Baseline, ok = r.fields[0], hexDigest(r.fields[0])
 		case "checkout":
 			p.Reused = r.fields[0] == "reused"
 		case "agent":

@@ -33,20 +33,24 @@ if test -L "$target"; then cannot "$target is a symbolic link"; fi
 mkdir -- "$target" 2>/dev/null || test -d "$target" || cannot "$target cannot be made"
 cd -P -- "$target" 2>/dev/null || cannot "$target cannot be entered"
 here=$PWD
+came='' untouched=yes
 
 # nameless: takes whoever logs in, and the password, out of the URLs in a text.
 nameless() { sed 's,://[^/@ ]*@,://,g'; }
 
-# checkout URL BASE: the current directory becomes a checkout, or is found as one.
+# checkout URL BASE PLACE: the current directory becomes a checkout, or is found as
+# one. While every checkout was made here and now, what the remotes have is put
+# down: asked of them, because refs that lie here could be somebody's own.
 checkout() {
 	found=fresh
 	if test -e .git || test -L .git; then
 		test "$(git rev-parse --show-toplevel 2>/dev/null)" = "$PWD" || cannot "$PWD holds something that is no checkout of its own"
 		test "$(git config --get remote.origin.url)" = "$1" || cannot "$PWD is a checkout of something else"
 		if git rev-parse -q --verify HEAD >/dev/null 2>&1; then
-			found=reused
+			found=reused untouched=no
 			return 0
 		fi
+		found=mended untouched=no
 	else
 		others=$(find . ! -name . -prune ! -name .kandev -print 2>/dev/null | head -n 1)
 		test -z "$others" || cannot "$PWD is no checkout and holds other things, such as $others"
@@ -61,6 +65,14 @@ checkout() {
 	fi
 	test -n "$base" || cannot "$(printf %s "$1" | nameless) names no branch to start from"
 	git checkout -q --track -b "$base" "refs/remotes/origin/$base" >/dev/null 2>&1 || cannot "the branch $base of $(printf %s "$1" | nameless) cannot be checked out"
+	test "$untouched" = yes || return 0
+	has=$(git ls-remote "$1" 2>/dev/null) && url=$(git ls-remote --get-url "$1" 2>/dev/null) && test -n "$has" || { untouched=no && return 0; }
+	came=$came$(
+		printf 'remote\t%s\t%s\n' "$url" "$3"
+		printf '%s\n' "$has" | place=$3 awk -F '\t' '$1 ~ /^[0-9a-f]+$/ && $2 ~ /^refs\// && $2 !~ /\^\{\}$/ && n++ < 50000 { print $1 "\t" $2 "\t" ENVIRON["place"] }'
+		echo .
+	)
+	came=${came%.}
 }
 exclude() {
 	file=$(git rev-parse --git-path info/exclude) && mkdir -p -- "${file%/*}" || cannot "the checkout's exclude file cannot be found"
@@ -69,7 +81,7 @@ exclude() {
 	printf '%s\n' "$1" >>"$file" || cannot "the checkout's exclude file cannot be written"
 }
 primary() {
-	checkout "$1" "$2"
+	checkout "$1" "$2" .
 	say "checkout $found"
 	exclude /.kandev/
 }
@@ -79,19 +91,18 @@ additional() {
 	if test -L "./$1"; then cannot "$here/$1 is a symbolic link"; fi
 	mkdir -- "./$1" 2>/dev/null || test -d "./$1" || cannot "$here/$1 cannot be made"
 	cd -P -- "./$1" || cannot "$here/$1 cannot be entered"
-	checkout "$2" "$3"
+	checkout "$2" "$3" "$1"
 }
-# baseline: which refs came with the launch. Written once: what a reused checkout
-# holds may be the agent's own.
+# baseline: written for an untouched directory only; its digest is of what is
+# written here, not of a file that may be changed by then.
 baseline() {
 	cd -P -- "$here" || cannot "$here cannot be entered"
 	if test -L .kandev; then cannot "$here/.kandev is a symbolic link"; fi
 	mkdir -p .kandev/sessions 2>/dev/null || cannot "$here/.kandev cannot be made"
-	if test "$found" = reused || test -e .kandev/baseline; then return 0; fi
-	for repository in . */; do
-		test -e "$repository/.git" || continue
-		git -C "$repository" for-each-ref --format="%(objectname) %(refname) ${repository%/}"
-	done >.kandev/baseline.new 2>/dev/null && mv -f .kandev/baseline.new .kandev/baseline
+	test "$untouched" = yes || return 0
+	rm -f .kandev/baseline.new
+	printf %s "$came" >.kandev/baseline.new 2>/dev/null && mv -f .kandev/baseline.new .kandev/baseline || return 0
+	say "baseline $(printf %s "$came" | git -C / hash-object --stdin)"
 }
 agent() {
 	folder=$here/.kandev/sessions/$session

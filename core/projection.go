@@ -164,6 +164,15 @@ func WithLaunched(metadata []byte, t Target, session map[string]string) ([]byte,
 	return edit(metadata, changes...)
 }
 
+// WithBaseline writes the digest of the baseline that the launch made, or that an
+// earlier launch into the same checkout made.
+func WithBaseline(metadata []byte, digest string) ([]byte, error) {
+	if !hexDigest(digest) {
+		return metadata, nil
+	}
+	return edit(metadata, change{baselineKey, quotedJSON(digest)})
+}
+
 func quotedJSON(text string) []byte { raw, _ := json.Marshal(text); return raw }
 
 // reserved reports whether a key is not a task's to say, however it is spelled:

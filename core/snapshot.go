@@ -45,7 +45,8 @@ type Snapshot struct {
 	Hook        Hook              `json:"hook"`
 	Environment *Environment      `json:"environment,omitempty"` // the job snapshot's copy
 	Target      Target            `json:"target"`
-	Invalid     string            `json:"invalid,omitempty"` // why the job snapshot's target could not be read; empty when it could
+	Baseline    string            `json:"baseline,omitempty"` // digest of the launch's baseline, as the launch recorded it; empty: none
+	Invalid     string            `json:"invalid,omitempty"`  // why the job snapshot's target could not be read; empty when it could
 	Labels      map[string]string `json:"labels,omitempty"`
 	Window      int64             `json:"window,omitempty"` // seconds after the greeting within which a removal may start; 0 means DefaultWindow
 }

@@ -169,7 +169,7 @@ func (p *Phase) Run(ctx context.Context, j Job) (Report, error) {
 		}
 		due = append(due, core.Snapshot{JobID: j.ID, TaskID: j.TaskID, Trigger: j.Trigger, Attempt: j.Attempt,
 			At: time.Now().Unix(), Begun: target.Begun > 0, Hook: j.Hook, Environment: snapshot.Environment(),
-			Target: target.Target, Invalid: target.Invalid, Labels: j.Labels, Window: int64(p.limit() / time.Second)})
+			Target: target.Target, Baseline: target.Baseline, Invalid: target.Invalid, Labels: j.Labels, Window: int64(p.limit() / time.Second)})
 	}
 
 	hosts := connections{dialer: p.Dialer, open: map[identity]*connection{}}

@@ -83,5 +83,8 @@ func (l *Launcher) Launch(ctx context.Context, o Order) (Launched, error) {
 		"ssh_remote_session_dir":  prepared.TaskDir + "/.kandev/sessions/" + o.SessionID,
 		"ssh_remote_agentctl_pid": fmt.Sprint(prepared.PID),
 	})
+	if err == nil {
+		metadata, err = core.WithBaseline(metadata, prepared.Baseline)
+	}
 	return Launched{Prepared: prepared, Target: target, Metadata: metadata}, err
 }

@@ -100,10 +100,13 @@ func TestALaunchOverARealSSHDMakesACheckoutThatALaterInventoryCanJudge(t *testin
 		t.Errorf("%s commits look unpushed", n)
 	}
 	baseline, err := os.ReadFile(filepath.Join(b.dir, ".kandev/baseline"))
-	if err != nil || !strings.Contains(string(baseline), " refs/heads/main .\n") || !strings.Contains(string(baseline), " refs/remotes/origin/other lib [x]\n") {
+	if err != nil || !strings.Contains(string(baseline), "\trefs/heads/main\t.\n") || !strings.Contains(string(baseline), "\trefs/tags/v1\tlib [x]\n") {
 		t.Errorf("%s %v", baseline, err)
 	}
 	launch, err := core.ParseLaunch(got.Metadata)
+	if want := git(t, "/", "hash-object", filepath.Join(b.dir, ".kandev/baseline")); launch.Baseline != want {
+		t.Errorf("the row has the baseline %q, the directory %q", launch.Baseline, want)
+	}
 	if err != nil || launch.Target != got.Target {
 		t.Errorf("%v: the row leads to %+v, the launch to %+v", err, launch.Target, got.Target)
 	}
@@ -116,7 +119,7 @@ func TestALaunchOverARealSSHDMakesACheckoutThatALaterInventoryCanJudge(t *testin
 		t.Fatal(err)
 	}
 	again, err := (&Launcher{Dialer: sshhost.New(sshhost.Options{})}).Launch(t.Context(), b.order)
-	if err != nil || !again.Reused || !again.Resumed || again.PID != got.PID {
+	if err != nil || !again.Reused || !again.Resumed || again.PID != got.PID || again.Baseline != "" {
 		t.Errorf("%+v %v", again, err)
 	}
 	if after, _ := os.ReadFile(filepath.Join(b.dir, ".kandev/baseline")); string(after) != string(baseline) {
@@ -166,8 +169,8 @@ func TestALaunchThatWasCutOffIsFinishedByTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	end(t, got.PID)
-	if _, err := os.Stat(filepath.Join(b.dir, ".kandev/baseline")); err != nil {
-		t.Error(err)
+	if content, err := os.ReadFile(filepath.Join(b.dir, "file")); string(content) != "main" || got.Baseline != "" {
+		t.Errorf("%q %v; what may have been in it since is taken for what came with it: %q", content, err, got.Baseline)
 	}
 }
 

@@ -194,8 +194,9 @@ func (s *Store) starting(ctx context.Context, tx *sql.Tx, task, executor, profil
 
 // SessionRuns writes what a launch came to: target and metadata are its own,
 // reused says that the checkout had been there before. A directory that was
-// there keeps the opt-in it was made with, so that a switch turned on since
-// never reaches it. ErrRefused: the task ended meanwhile.
+// there keeps the opt-in and the baseline it was made with, so that a switch
+// turned on since never reaches it, and what was done in it since never counts as
+// what came with it. ErrRefused: the task ended meanwhile.
 func (s *Store) SessionRuns(ctx context.Context, session string, target core.Target, metadata []byte, pid int64, reused bool) error {
 	return s.in(ctx, func(tx *sql.Tx) error {
 		var task, environment string
@@ -207,10 +208,7 @@ func (s *Store) SessionRuns(ctx context.Context, session string, target core.Tar
 			err = s.BarSession(ctx, tx, task)
 		}
 		if err == nil && reused {
-			var on bool
-			if on, err = s.madeOptedIn(ctx, tx, task, target.TaskDir); err == nil && !on {
-				metadata, err = core.WithOptIn(metadata, false)
-			}
+			metadata, err = s.asItWasMade(ctx, tx, task, target.TaskDir, metadata)
 		}
 		if err != nil {
 			return err
@@ -229,23 +227,30 @@ func (s *Store) SessionRuns(ctx context.Context, session string, target core.Tar
 	})
 }
 
-// madeOptedIn reports whether every launch known to have led to the directory
-// since it was made had opted in, and that there is one.
-func (s *Store) madeOptedIn(ctx context.Context, tx *sql.Tx, task, dir string) (bool, error) {
-	known, on := false, true
+// asItWasMade takes the opt-in out of a launch's metadata unless every launch
+// known to have led to the directory since it was made had opted in, and there is
+// one; and puts in the baseline, if those that have one agree.
+func (s *Store) asItWasMade(ctx context.Context, tx *sql.Tx, task, dir string, metadata []byte) ([]byte, error) {
+	known, on, baselines := false, true, map[string]bool{}
+	saw := func(enabled bool, baseline string) {
+		known, on = true, on && enabled
+		if baseline != "" {
+			baselines[baseline] = true
+		}
+	}
 	err := s.each(ctx, tx, `SELECT COALESCE(metadata, '') FROM executors_running WHERE task_id = ?`, []any{task}, func(scan func(...any) error) error {
-		var metadata []byte
-		if err := scan(&metadata); err != nil {
+		var earlier []byte
+		if err := scan(&earlier); err != nil {
 			return err
 		}
-		launch, err := core.ParseLaunch(metadata)
+		launch, err := core.ParseLaunch(earlier)
 		if err != nil || launch.Target.TaskDir == dir {
-			known, on = true, on && err == nil && launch.Target.Enabled
+			saw(err == nil && launch.Target.Enabled, launch.Baseline)
 		}
 		return nil
 	})
 	if err != nil {
-		return false, fmt.Errorf("the task's launches: %w", err)
+		return nil, fmt.Errorf("the task's launches: %w", err)
 	}
 	gone := false
 	err = s.each(ctx, tx, `SELECT COALESCE(resource_snapshot, '') FROM task_resource_cleanup_jobs WHERE task_id = ? ORDER BY created_at DESC, id`, []any{task}, func(scan func(...any) error) error {
@@ -255,7 +260,7 @@ func (s *Store) madeOptedIn(ctx context.Context, tx *sql.Tx, task, dir string) (
 		}
 		snapshot, err := core.ParseJobSnapshot(raw)
 		if err != nil {
-			known, on = true, false
+			saw(false, "")
 			return nil
 		}
 		for _, t := range snapshot.Targets() {
@@ -264,15 +269,25 @@ func (s *Store) madeOptedIn(ctx context.Context, tx *sql.Tx, task, dir string) (
 			case t.Outcome == core.OutcomeRemoved:
 				gone = true
 			default:
-				known, on = true, on && t.Target.Enabled
+				saw(t.Target.Enabled, t.Baseline)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return false, fmt.Errorf("the task's earlier jobs: %w", err)
+		return nil, fmt.Errorf("the task's earlier jobs: %w", err)
 	}
-	return known && on, nil
+	if !known || !on {
+		if metadata, err = core.WithOptIn(metadata, false); err != nil {
+			return nil, err
+		}
+	}
+	if len(baselines) == 1 {
+		for digest := range baselines {
+			return core.WithBaseline(metadata, digest)
+		}
+	}
+	return metadata, nil
 }
 
 // SessionFailed writes that a session's launch did not come to its end. Its

@@ -18,7 +18,7 @@ func TestEveryScriptFitsOneRequest(t *testing.T) {
 	}
 	for _, script := range []core.Script{
 		core.Greet{Root: root, TaskDir: root + "/tasks/" + segment, Segment: segment}.Script(),
-		core.Inventory{Root: root, Segment: segment}.Script(),
+		core.Inventory{Root: root, Segment: segment, Baseline: strings.Repeat("a", 64)}.Script(),
 		core.Remove{Root: root, Segment: segment, Manifest: core.Manifest{Device: "1", Inode: "1", Digest: strings.Repeat("0", 64), Count: 1, Registrations: registrations}, NotAfter: time.Now().Unix()}.Script(),
 		core.Settle{Root: root, Segment: segment}.Script(),
 	} {

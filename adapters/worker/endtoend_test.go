@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -269,18 +270,22 @@ func TestAC_001_3_AJobWithoutTargetsDoesNothing(t *testing.T) {
 	}
 }
 
-func TestAC_001_4_AnArchivedTaskWhoseDirectoryWasReclaimedIsUnArchivedAndLaunchedAgain(t *testing.T) {
+func TestAC_001_4_AnArchivedTaskWhoseDirectoryWasReclaimedIsUnArchivedAndResumed(t *testing.T) {
 	w := newWorld(t)
 	dir := w.launch("t1")
 	w.archive("t1")
 	if _, result := w.work(); result.Outcome != core.OutcomeRemoved {
 		t.Fatalf("%+v", result)
 	}
+	if _, err := w.store.ResumeSession(t.Context(), "t1"); !errors.Is(err, ports.ErrRefused) {
+		t.Errorf("an archived task is resumed: %v", err)
+	}
 	if err := w.store.Unarchive(t.Context(), "t1", false); err != nil {
 		t.Fatal(err)
 	}
-	if again := w.launch("t1"); again != dir || !w.there(filepath.Join(dir, "file")) {
-		t.Errorf("it was launched into %s", again)
+	again := w.resume("t1")
+	if again.TaskDir != dir || again.Reused || again.Resumed || again.Baseline == "" || !w.there(filepath.Join(dir, "file")) {
+		t.Errorf("it was resumed as %+v", again)
 	}
 	w.archive("t1")
 	if _, result := w.work(); result.Outcome != core.OutcomeRemoved || w.there(dir) {
@@ -288,15 +293,39 @@ func TestAC_001_4_AnArchivedTaskWhoseDirectoryWasReclaimedIsUnArchivedAndLaunche
 	}
 }
 
-func TestAC_004_1_AStopThatIsNotTerminalMakesNoConnectionAndRunsNothing(t *testing.T) {
+func TestAC_004_1_AStopThatIsNotTerminalMakesNoConnectionAndRunsNothingAndAC_004_2_NorDoesAShutdown(t *testing.T) {
 	w := newWorld(t)
 	w.exec(`UPDATE executor_profiles SET cleanup_script = 'touch cleaned'`)
 	dir := w.launch("t1")
-	seen := w.connections()
-	for _, status := range []string{"stopped", "failed", "completed", "running"} {
-		w.exec(`UPDATE executors_running SET status = ?`, status)
+	w.exec(`UPDATE executors_running SET updated_at = created_at`)
+	before, seen := w.outside("/nothing"), w.connections()
+	for name, stop := range map[string]func() error{
+		"an ordinary stop": func() error { _, err := w.store.StopTask(t.Context(), "t1"); return err },
+		"a second one":     func() error { _, err := w.store.StopTask(t.Context(), "t1"); return err },
+		"a forced stop": func() error {
+			w.exec(`UPDATE executors_running SET status = 'stopped'`)
+			w.exec(`UPDATE task_sessions SET state = 'CANCELLED'`)
+			return nil
+		},
+		"a failed agent": func() error {
+			w.exec(`UPDATE executors_running SET status = 'failed'`)
+			w.exec(`UPDATE task_sessions SET state = 'FAILED'`)
+			return nil
+		},
+		"a stale one replaced": func() error { w.exec(`UPDATE executors_running SET status = 'completed'`); return nil },
+		"a launch rolled back": func() error {
+			started, err := w.store.StartSession(t.Context(), sqlstore.NewSession{TaskID: "t1", Profile: "p"})
+			if err == nil {
+				err = w.store.SessionFailed(t.Context(), started.SessionID)
+			}
+			return err
+		},
+	} {
+		if err := stop(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
 		if ended, err := w.worker.Once(t.Context()); err != nil || len(ended) != 0 {
-			t.Errorf("%s: %v %v", status, ended, err)
+			t.Errorf("%s: %v %v", name, ended, err)
 		}
 	}
 	// A shutdown: the worker ends, and what it would have taken next stays.
@@ -305,8 +334,83 @@ func TestAC_004_1_AStopThatIsNotTerminalMakesNoConnectionAndRunsNothing(t *testi
 	if err := w.worker.Run(ctx); err != nil {
 		t.Error(err)
 	}
-	if n := w.connections() - seen; n != 0 || !w.there(dir) || w.there(dir+"/cleaned") {
+	if n := w.connections() - seen; n != 0 || !w.there(dir) || w.there(dir+"/cleaned") || w.outside("/nothing") != before {
 		t.Errorf("%d connections", n)
+	}
+	// The task can be taken up, and its agent is the one that ran all the while.
+	if again := w.resume("t1"); !again.Reused || again.TaskDir != dir {
+		t.Errorf("%+v", again)
+	}
+}
+
+// What came with the launch is recorded by the launch and goes with the row and
+// the job to the inventory; a session taken up later keeps it.
+func TestABaselineGoesFromTheLaunchToTheVerdict(t *testing.T) {
+	for name, row := range map[string]struct{ script, outcome string }{
+		"a tag that a fetch brought along":    {`git fetch -q --tags`, core.OutcomeRemoved},
+		"the same, and work it never covered": {`git fetch -q --tags && git tag mine -m x`, core.OutcomeSkipped},
+		"a forged one":                        {`git fetch -q --tags && printf 'x' >>.kandev/baseline`, core.OutcomeSkipped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh(w.base+"/seed", `git tag -a v1 -m v1 && git push -q "$1" v1`, w.remote)
+			dir := w.launch("t1")
+			w.sh(dir, row.script)
+			if _, err := w.store.StopTask(t.Context(), "t1"); err != nil {
+				t.Fatal(err)
+			}
+			if again := w.resume("t1"); !again.Reused || again.Baseline != "" {
+				t.Fatalf("%+v", again)
+			}
+			w.archive("t1")
+			if _, result := w.work(); result.Outcome != row.outcome || result.Outcome == core.OutcomeSkipped && result.Cause != core.LocalRefs {
+				t.Errorf("%s %s %s: %s", result.Outcome, result.Reason, result.Cause, result.Detail)
+			}
+		})
+	}
+}
+
+// The backend's ssh configuration is asked when a task is launched, and never
+// again: at clean-up it may say something else, or be gone.
+func TestAnAliasAndItsJumpHostAndItsKeyAreCapturedAtLaunch(t *testing.T) {
+	w := newWorld(t)
+	hop := sshdtest.Start(t, sshdtest.Options{})
+	key, err := os.ReadFile(w.server.Identity + ".pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hop.AuthorizeLine(string(key))
+	config := w.base + "/ssh_config"
+	w.sh("", `printf '%s\n' "Host box" "HostName 127.0.0.1" "Port $2" "User $3" "IdentityFile $4" "ProxyJump gate" "Host gate" "HostName 127.0.0.1" "Port $5" "User $3" >"$1"`,
+		config, strconv.Itoa(w.target.Port), w.target.User, w.server.Identity, strconv.Itoa(hop.Port))
+	w.exec(`UPDATE executors SET config = ?`, fmt.Sprintf(`{"ssh_host_alias":"box","ssh_host_fingerprint":%q}`, w.target.Fingerprint))
+	options := sshhost.Options{Config: config, KnownHosts: []string{hop.KnownHosts("ed25519")}, AgentSocket: "/nothing/listens/here"}
+	w.sh("", `mkdir -p "$1/tasks"`, w.root)
+	dir := w.launchWith(sshhost.New(options), "t1", core.Repository{URL: w.remote})
+	hops := func() int { return strings.Count(hop.Log(), "Connection from ") }
+	if hops() == 0 {
+		t.Fatal("the launch did not go through the hop")
+	}
+	w.sh("", `printf 'Host *\nHostName 127.0.0.1\nPort 1\nProxyJump none\n' >"$1"`, config)
+	w.archive("t1")
+	var snapshot string
+	if err := w.db.QueryRow(`SELECT resource_snapshot FROM task_resource_cleanup_jobs`).Scan(&snapshot); err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := core.ParseJobSnapshot([]byte(snapshot))
+	if err != nil || len(parsed.Targets()) != 1 {
+		t.Fatalf("%v %s", err, snapshot)
+	}
+	want := core.Target{Host: "127.0.0.1", Port: w.target.Port, User: w.target.User, Fingerprint: w.target.Fingerprint, IdentitySource: "file", IdentityFile: w.server.Identity,
+		ProxyJump: fmt.Sprintf("%s@127.0.0.1:%d", w.target.User, hop.Port), WorkdirRoot: w.root, TaskDir: dir, Enabled: true}
+	if diff := cmp.Diff(want, parsed.Targets()[0].Target); diff != "" {
+		t.Error(diff)
+	}
+	seen := hops()
+	dialer := sshhost.New(options)
+	w.worker.Stops.(*worker.Stopping).Dialer, w.worker.Phase.(*job.Phase).Dialer = dialer, dialer
+	if _, result := w.work(); result.Outcome != core.OutcomeRemoved || w.there(dir) || hops() == seen {
+		t.Errorf("%s %s %s: %s", result.Outcome, result.Fault, result.Cause, result.Detail)
 	}
 }
 
@@ -418,11 +522,22 @@ func TestAC_006_2_AProfileThatIsOffKeepsTheDirectoryAndItsHookRunsAllTheSame(t *
 func TestAC_006_3_ATaskThatSaysItOptedInDoesNot(t *testing.T) {
 	w := newWorld(t)
 	w.exec(`UPDATE executor_profiles SET config = ?`, fmt.Sprintf(`{"ssh_workdir_root":%q,"ssh_reclaim_task_dir":"TRUE"}`, w.root))
+	w.sh("", `mkdir -p "$1/evil/tasks/task-t2" "$2/tasks/task-t2" && echo x >"$2/tasks/task-t2/file"`, w.base, w.root)
+	hostile, err := json.Marshal(map[string]any{"ssh_reclaim_task_dir": "true", "SSH_RECLAIM_TASK_DIR": "true", "Ssh_Reclaim_Task_Dir ": true, "ssh-reclaim-task-dir": "true",
+		"\u017f\u017fh_reclaim_task_dir": "true", "ssh_workdir_root": w.base + "/evil", "ssh_remote_task_dir": w.root + "/tasks/task-t2", "task_dir_name": "task-t2",
+		"ssh_task_dir_name": "../task-t2", "ssh_host": "elsewhere", "ssh_baseline": strings.Repeat("a", 40), "cleanup_script": "touch " + w.base + "/evil/ran"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`INSERT INTO tasks (id, title, metadata, created_at, updated_at) VALUES ('t1', 't1', ?, ?, ?)`, string(hostile), time.Now().UTC(), time.Now().UTC())
+	before := w.outside(w.root + "/tasks/task-t1")
 	dir := w.launch("t1")
-	w.exec(`UPDATE tasks SET metadata = '{"ssh_reclaim_task_dir":"true"}'`)
 	w.archive("t1")
-	if _, result := w.work(); result.Reason != core.Disabled || !w.there(dir) {
-		t.Errorf("%+v", result)
+	if _, result := w.work(); result.Reason != core.Disabled || dir != w.root+"/tasks/task-t1" || !w.there(dir) || w.there(w.base+"/evil/ran") {
+		t.Errorf("%s: %+v", dir, result)
+	}
+	if diff := cmp.Diff(before, w.outside(w.root+"/tasks/task-t1")); diff != "" {
+		t.Error(diff)
 	}
 }
 
