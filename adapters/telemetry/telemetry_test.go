@@ -176,3 +176,25 @@ func TestAQueueThatCannotBeReadTellsNoFigure(t *testing.T) {
 		}
 	}
 }
+
+func TestHowBusyEveryHostIs(t *testing.T) {
+	w, _, reader := listen(t)
+	if _, err := w.Hosts(func(_ context.Context, tell func(string, int, int, int)) error {
+		tell("a", 4, 17, 4)
+		tell("b", 1, 0, 4)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]int64{}
+	figures := collect(t, reader)
+	for _, name := range []string{"reclaim.host.running", "reclaim.host.waiting", "reclaim.host.cap"} {
+		for _, p := range figures[name].(metricdata.Gauge[int64]).DataPoints {
+			host, _ := p.Attributes.Value("host")
+			got[host.AsString()] = append(got[host.AsString()], p.Value)
+		}
+	}
+	if diff := cmp.Diff(map[string][]int64{"a": {4, 17, 4}, "b": {1, 0, 4}}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -34,6 +34,9 @@ type Console struct {
 	Policy ports.Policy
 	// Metrics, where set, is served under /metrics to who may use the console.
 	Metrics http.Handler
+	// River, where set, is served under /river/ to who may use the console: the
+	// pages of the queue that hands jobs to machines.
+	River http.Handler
 
 	Log *slog.Logger     // nil is silent
 	Now func() time.Time // nil is the clock
@@ -80,6 +83,10 @@ func (c *Console) Handler() http.Handler {
 	}
 	if c.Metrics != nil {
 		inside.Handle("GET /metrics", c.Metrics)
+	}
+
+	if c.River != nil {
+		inside.Handle("/river/", c.River)
 	}
 
 	outside := http.NewServeMux()
@@ -170,6 +177,7 @@ type whole struct {
 	User             string
 	Token            bool // log out makes sense
 	Inside           bool // the menu makes sense
+	River            bool // its pages are there
 	Stopped          bool
 	StopUnknown      string
 	Did              string
@@ -200,7 +208,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, page func(*http.
 
 func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, a answer) {
 	user, inside := r.Context().Value(userKey{}).(string)
-	data := whole{Title: a.title, Nav: a.nav, Page: a.page, User: user, Token: c.Access.Token != "", Inside: inside,
+	data := whole{Title: a.title, Nav: a.nav, Page: a.page, User: user, Token: c.Access.Token != "", Inside: inside, River: c.River != nil,
 		Did: deeds[r.URL.Query().Get("did")], Now: c.now(), Body: a.body}
 	if inside {
 		stopped, err := c.Store.Stopped(r.Context())
