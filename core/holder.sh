@@ -143,7 +143,8 @@ survey() {
 	state=contradictory why='' plan=''
 	for f in * .[!.]* ..?*; do
 		case $f in
-		q | x | mark | plan | g[0-9]* | r[0-9]*) ;;
+		q | x | mark) ;;
+		plan | g[0-9]* | r[0-9]*) [ -L "$f" ] || ! there "$f" || why=unknown_name ;;
 		*) ! there "$f" || why=unknown_name ;;
 		esac
 	done
@@ -326,6 +327,9 @@ unregister() {
 		fi
 		if there "$admin/gitdir"; then
 			[ ! -L "$admin/gitdir" ] && [ "$(cat "$admin/gitdir" 2>/dev/null)" = "$file" ] || continue
+			# A checkout made there meanwhile needs it.
+			case $file in /*) ;; *) file=$admin/$file ;; esac
+			! there "$file" || continue
 			set --
 			for f in "$admin"/* "$admin"/.[!.]* "$admin"/..?*; do
 				[ "$f" = "$admin/gitdir" ] || ! there "$f" || set -- "$@" "$f"

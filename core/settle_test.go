@@ -120,6 +120,7 @@ func TestEveryLeftoverStateIsReadAndPutRight(t *testing.T) {
 		{"committed without a mark", "plan x", untaken, HolderContradictory, nothing},
 		{"a mark alone", "mark", untaken, HolderContradictory, nothing},
 		{"a name nobody knows", "plan strange", untaken, HolderContradictory, nothing},
+		{"a person's file named as a note is", "r2notes", untaken, HolderContradictory, nothing},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			p := newPlot(t)
@@ -402,6 +403,35 @@ func TestARegistrationThatSpeaksOfAnotherDirectoryStays(t *testing.T) {
 	}
 	if after := p.elsewhere(); after != before {
 		t.Errorf("elsewhere:\n%s", differ(before, after))
+	}
+}
+
+// The target was made again while an interrupted removal waited to be finished:
+// the same worktree, under the same name, with the same words in its entry.
+func TestARegistrationWhoseDirectoryStandsAgainStays(t *testing.T) {
+	for _, relative := range []bool{false, true} {
+		p := newPlot(t)
+		common := filepath.Join(p.top(), "cache.git")
+		admin := filepath.Join(common, "worktrees/w")
+		spelled := p.at(".git")
+		if relative {
+			spelled = "../../../root/tasks/" + plotted + "/.git"
+		}
+		p.make(admin, "HEAD", "index", "logs/HEAD")
+		must(0, os.WriteFile(filepath.Join(admin, "gitdir"), []byte(spelled+"\n"), 0o644))
+		p.abandoned("plan", "mark")
+		must(0, os.WriteFile(p.at(".git"), []byte("gitdir: "+admin+"\n"), 0o644))
+		p.note("r1.dir", common)
+		p.note("r1.file", spelled)
+		p.note("r1.name", "w")
+		p.give(1000)
+		before := p.told(p.holder())
+		if s, failed := p.settle(HolderCommitted); failed != nil || !s.Finished || s.Target != IsDirectory {
+			t.Fatalf("%+v %v", s, failed)
+		}
+		if after := p.told(p.holder()); after != before {
+			t.Errorf("relative %v:\n%s", relative, differ(before, after))
+		}
 	}
 }
 
