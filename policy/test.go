@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/storage"
@@ -79,6 +80,7 @@ func runTests(ctx context.Context, compiler *ast.Compiler, modules map[string]*a
 		SetStore(store).
 		SetModules(modules).
 		CapturePrintOutput(true).
+		SetTimeout(10 * time.Minute). // a loaded machine fails no test
 		RaiseBuiltinErrors(false)
 	if coverage != nil {
 		runner = runner.SetCoverageQueryTracer(coverage)

@@ -84,7 +84,7 @@ type grammar struct {
 	Profiles profilesCommand `cmd:"" help:"List the executor profiles and their switches."`
 	Profile  profileCommand  `cmd:"" help:"Add a profile; turn its switch on or off."`
 
-	Policy  policyCommand  `cmd:"" help:"Check an operator's policy; ask for one ruling."`
+	Policy  policyCommand  `cmd:"" help:"Test the rules; check an operator's policy; ask for one ruling."`
 	Version versionCommand `cmd:"" help:"Show the version and what decides."`
 }
 

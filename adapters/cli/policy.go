@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -10,8 +11,43 @@ import (
 )
 
 type policyCommand struct {
+	Test  policyTestCommand  `cmd:"" help:"Run the Rego tests of the rules this binary rules with."`
 	Check policyCheckCommand `cmd:"" help:"Say what is wrong with an operator's policy."`
 	Eval  policyEvalCommand  `cmd:"" help:"Rule once, on facts from a file."`
+}
+
+type policyTestCommand struct {
+	JSON bool `help:"Print the count as one JSON document; the tests go to standard error."`
+}
+
+func (policyTestCommand) Help() string {
+	return `Exit status 1 when a test fails.
+
+Example:
+
+  reclaim policy test`
+}
+
+func (c policyTestCommand) Run(ctx context.Context, t *terminal) error {
+	to := t.stdout
+	if c.JSON {
+		to = t.stderr
+	}
+	passed, failed, err := policy.RunTests(ctx, to)
+	if err != nil {
+		return fmt.Errorf("the policy's tests cannot be run: %w", err)
+	}
+	if c.JSON {
+		if err := t.json(map[string]int{"passed": passed, "failed": failed}); err != nil {
+			return err
+		}
+	} else {
+		t.printf("%d passed, %d failed\n", passed, failed)
+	}
+	if failed > 0 || passed == 0 {
+		return exit{status: exitFailed}
+	}
+	return nil
 }
 
 type policyCheckCommand struct {

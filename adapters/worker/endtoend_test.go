@@ -541,7 +541,7 @@ func TestAC_006_3_ATaskThatSaysItOptedInDoesNot(t *testing.T) {
 	}
 }
 
-func TestAC_007_TheCleanupScriptDecidesWithTheChecks(t *testing.T) {
+func TestAC_007_1_TheCleanupScriptIsWaitedForAndAC_007_2_DecidesWithTheChecks(t *testing.T) {
 	const commit = `git config user.name n; git config user.email e@x; echo more >>file; git commit -qam work; `
 	for _, c := range []struct {
 		name, hook, outcome string
