@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/kandev/reclaim/adapters/job"
@@ -72,7 +73,8 @@ func (c serveCommand) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return at("telemetry", err)
 	}
-	defer gauges.close(log)
+	flush := sync.OnceFunc(func() { gauges.close(log) })
+	defer flush()
 	watch, err := telemetry.New(gauges.traces, gauges.metrics)
 	if err != nil {
 		return at("telemetry", err)
@@ -105,6 +107,7 @@ func (c serveCommand) Run(ctx context.Context, t *terminal) error {
 			return err
 		}
 	}
+	defer flush() // while the queue can still tell its figures
 	t.say("the console: http://%s/", listener.Addr())
 	return serving(ctx, listener, console.Handler(), func(ctx context.Context) error {
 		if queue != nil && !c.Observe {

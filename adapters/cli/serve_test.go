@@ -121,6 +121,9 @@ func TestServeWorksTheQueueAndShowsWhatItDid(t *testing.T) {
 	db.Close()
 	write(t, filepath.Join(m.root, "tasks", "dirty", "new.go"), "package app\n")
 
+	otlp := newCollector(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", otlp.URL)
+	m.env = append(m.env, "OTEL_EXPORTER_OTLP_ENDPOINT="+otlp.URL)
 	address, end, log := m.serve(t, dsn)
 	previews := map[string]string{"pushed": "would be removed", "dirty": "dirty_worktree / untracked"}
 	for task, want := range previews {
@@ -172,6 +175,8 @@ func TestServeWorksTheQueueAndShowsWhatItDid(t *testing.T) {
 	if status := end(); status != exitDone {
 		t.Errorf("it ended with %d: %s", status, log)
 	}
+	otlp.got(t, []string{"reclaim.attempt", "reclaim.question.greet", "reclaim.question.inventory", "reclaim.question.remove"},
+		[]string{"reclaim.attempts", "reclaim.size", "reclaim.attempt.duration", "reclaim.round_trips", "reclaim.queue.depth", "reclaim.queue.oldest_due"})
 	key, err := os.ReadFile(server.Identity)
 	if err != nil {
 		t.Fatal(err)
