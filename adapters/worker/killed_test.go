@@ -290,7 +290,7 @@ func killing(t *testing.T, w *world, meanwhile func(), environment ...string) {
 	}
 	// Kills a second or two apart; a retry's delay must not make the test wait.
 	hurry := func() {
-		w.exec(`UPDATE task_resource_cleanup_jobs SET next_attempt_at = NULL, attempts = CASE WHEN attempts > 5 THEN 5 ELSE attempts END WHERE state = 'retry_wait'`)
+		w.exec(`UPDATE task_resource_cleanup_jobs SET next_attempt_at = NULL, attempts = CASE WHEN attempts > 1 THEN 1 ELSE attempts END WHERE state = 'retry_wait'`)
 	}
 	some := func() { time.Sleep(200*time.Millisecond + time.Duration(rand.IntN(1800))*time.Millisecond) } // at any moment
 	for i := range kills {
