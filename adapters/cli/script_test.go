@@ -10,13 +10,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/kandev/reclaim/adapters/sqlstore/pgtest"
 	"github.com/kandev/reclaim/adapters/sshhost/sshdtest"
 	"github.com/kandev/reclaim/core"
 )
 
 // Every session in testdata is one a person can type.
 func TestSessions(t *testing.T) {
-	server := sshdtest.Start(t, sshdtest.Options{})
+	server := sshdtest.Start(t, sshdtest.Options{Home: sshdtest.OpenDir(t)})
 	reached := server.Target()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/sessions",
@@ -36,6 +37,9 @@ func TestSessions(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"seed":  seed,
 			"jobof": jobOf,
+			"postgres": func(ts *testscript.TestScript, neg bool, args []string) {
+				ts.Setenv("RECLAIM_DB", pgtest.Start(t, "fsync=off", "full_page_writes=off").NewDSN(t))
+			},
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -57,8 +61,11 @@ func seed(ts *testscript.TestScript, neg bool, tasks []string) {
 }
 
 func sessionDatabase(ts *testscript.TestScript) database {
-	_, path, _ := strings.Cut(ts.Getenv("RECLAIM_DB"), ":")
-	db, err := openDatabase(context.Background(), "sqlite:"+ts.MkAbs(path), writes)
+	dsn := ts.Getenv("RECLAIM_DB")
+	if path, is := strings.CutPrefix(dsn, "sqlite:"); is {
+		dsn = "sqlite:" + ts.MkAbs(path)
+	}
+	db, err := openDatabase(context.Background(), dsn, writes)
 	ts.Check(err)
 	return db
 }
@@ -68,7 +75,7 @@ func jobOf(ts *testscript.TestScript, neg bool, args []string) {
 	db := sessionDatabase(ts)
 	defer db.Close()
 	var id string
-	ts.Check(db.QueryRow("SELECT id FROM task_resource_cleanup_jobs WHERE task_id = ? ORDER BY created_at DESC", args[0]).Scan(&id))
+	ts.Check(db.QueryRow("SELECT id FROM task_resource_cleanup_jobs WHERE task_id = $1 ORDER BY created_at DESC", args[0]).Scan(&id))
 	ts.Setenv("JOB", id)
 }
 

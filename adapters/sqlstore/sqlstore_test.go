@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,10 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/kandev/reclaim/adapters/sqlstore"
 	"github.com/kandev/reclaim/adapters/sqlstore/pgtest"
+	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/ports"
 	"github.com/kandev/reclaim/ports/porttest"
 )
@@ -231,4 +234,62 @@ func (s seed) Archived(t testing.TB, task string, archived bool) {
 func (s seed) Remove(t testing.TB, table, id string) {
 	t.Helper()
 	s.exec(t, `DELETE FROM `+table+` WHERE id = ?`, id)
+}
+
+func TestTheQueuesDepthCountsWhatHasNotEndedAndWhatWasGivenUp(t *testing.T) {
+	for _, dialect := range dialects {
+		t.Run(string(dialect), func(t *testing.T) {
+			store, db := installed(t, dialect)
+			if depth, err := store.Depth(t.Context()); err != nil || len(depth) != 0 {
+				t.Errorf("of an empty queue: %v %v", depth, err)
+			}
+			for i, state := range []ports.State{ports.Prepared, ports.Pending, ports.Pending, ports.Running, ports.RetryWait, ports.Succeeded, ports.JobFailed, ports.JobFailed, ports.Cancelled, "waiting_for_clean"} {
+				id := fmt.Sprint("j-", i)
+				seed{db, dialect}.PutJob(t, ports.Job{ID: id, OperationID: id, TaskID: id, Trigger: core.Archive, State: state, Snapshot: []byte("{}"), CreatedAt: time.Now(), UpdatedAt: time.Now()})
+			}
+			depth, err := store.Depth(t.Context())
+			want := map[ports.State]int{ports.Prepared: 1, ports.Pending: 2, ports.Running: 1, ports.RetryWait: 1, ports.JobFailed: 2}
+			if diff := cmp.Diff(want, depth); err != nil || diff != "" {
+				t.Error(err, diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsForeseenIsWhatAnArchiveThenMakesAndWritesNothing(t *testing.T) {
+	for _, dialect := range dialects {
+		t.Run(string(dialect), func(t *testing.T) {
+			store, db := installed(t, dialect)
+			rows := seed{db, dialect}
+			rows.PutTask(t, porttest.Task{ID: "t-1", Title: "Fix login"})
+			rows.PutTask(t, porttest.Task{ID: "done", Archived: true})
+			rows.PutProfile(t, "p-1", `{"ssh_host":"box.example"}`, `{"ssh_reclaim_task_dir":"true"}`)
+			rows.PutEnvironment(t, porttest.EnvironmentRow{ID: "env-1", TaskID: "t-1", ProfileID: "p-1", WorkspacePath: "/r/tasks/x"})
+			rows.PutLaunch(t, porttest.LaunchRow{SessionID: "s-1", TaskID: "t-1", Runtime: "ssh", Status: "ready", ProfileID: "p-1",
+				Metadata: `{"ssh_host":"box.example","ssh_port":"22","ssh_remote_task_dir":"/r/tasks/x","ssh_reclaim_task_dir":"true"}`})
+			before := dump(t, db, dialect)
+			foreseen, err := store.Foreseen(t.Context(), "t-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(before, dump(t, db, dialect)); diff != "" {
+				t.Error(diff)
+			}
+			ids, err := store.Archive(t.Context(), []string{"t-1"}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(rows.GetJob(t, ids[0]).Snapshot), string(foreseen)); diff != "" {
+				t.Error(diff)
+			}
+			if parsed, err := core.ParseJobSnapshot(foreseen); err != nil || len(parsed.Targets()) != 1 || !parsed.Targets()[0].Target.Enabled {
+				t.Errorf("%s %v", foreseen, err)
+			}
+			for _, task := range []string{"t-1", "done", "nobody"} {
+				if _, err := store.Foreseen(t.Context(), task); !errors.Is(err, ports.ErrNotFound) {
+					t.Errorf("%s: %v", task, err)
+				}
+			}
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -226,7 +227,7 @@ func (w *Worker) observe(ctx context.Context, j ports.Job) Ended {
 	for _, t := range report.Targets {
 		ended.Results = append(ended.Results, t.Result)
 		log.InfoContext(ctx, "observed", "host", t.Result.Target.Host, "remote_task_dir", t.Result.Target.TaskDir,
-			"outcome", t.Result.Outcome, "reason", string(t.Result.Reason), "cause", string(t.Result.Cause))
+			"outcome", t.Result.Outcome, "reason", cmp.Or(string(t.Result.Reason), string(t.Result.Fault)), "cause", string(t.Result.Cause))
 	}
 	if err != nil {
 		log.WarnContext(ctx, "observed", "error", err)

@@ -86,6 +86,7 @@ func TestAWorkerThatWasPausedPastItsLeaseIsRefusedByTheRowAndByTheHost(t *testin
 			child := exec.Command(self)
 			child.Env = append(os.Environ(), processDB+"="+w.spec, processPause+"="+moment)
 			child.Stderr = os.Stderr
+			child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			out, err := child.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
