@@ -21,7 +21,7 @@ type Launch struct {
 }
 
 var launchKeys = []string{"ssh_host", "ssh_port", "ssh_user", "ssh_host_fingerprint", "ssh_identity_source", "ssh_identity_file", "ssh_proxy_jump",
-	"ssh_workdir_root", "ssh_shell", "ssh_reclaim_task_dir", "ssh_remote_task_dir", baselineKey, "cleanup_script", "executor_profile_id"}
+	"ssh_workdir_root", "ssh_shell", "ssh_reclaim_task_dir", disposableKey, "ssh_remote_task_dir", baselineKey, "cleanup_script", "executor_profile_id"}
 
 // baselineKey is ours: no task, profile or executor can write it (see reserved).
 const baselineKey = "ssh_baseline"
@@ -63,6 +63,9 @@ func ParseLaunch(metadata []byte) (Launch, error) {
 	if m, ok := find(all, "ssh_reclaim_task_dir"); ok {
 		var s string
 		l.Target.Enabled = m.value(metadata)[0] == '"' && json.Unmarshal(m.value(metadata), &s) == nil && s == "true"
+	}
+	if m, ok := find(all, disposableKey); ok {
+		l.Target.Disposable = ReadDisposable(rawText(m.value(metadata)))
 	}
 	if m, ok := find(all, "ssh_port"); ok {
 		l.Target.Port = portOrNone(m.value(metadata))
@@ -106,6 +109,11 @@ const optInKey = "ssh_reclaim_task_dir"
 // WithOptIn sets the switch in an executor profile's config, as "true" or
 // "false", and leaves every other byte where it is.
 func WithOptIn(config []byte, on bool) ([]byte, error) {
+	return withText(config, optInKey, strconv.FormatBool(on))
+}
+
+// withText sets one plain word of an executor profile's config.
+func withText(config []byte, key, value string) ([]byte, error) {
 	if strings.TrimSpace(string(config)) == "" || strings.TrimSpace(string(config)) == "null" {
 		config = []byte("{}")
 	}
@@ -116,10 +124,10 @@ func WithOptIn(config []byte, on bool) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the profile's config: %w", err)
 	}
-	if why := ambiguous(all, []string{optInKey}); why != "" {
+	if why := ambiguous(all, []string{key}); why != "" {
 		return nil, errors.New("the profile's config: " + why)
 	}
-	return edit(config, change{optInKey, strconv.AppendQuote(nil, strconv.FormatBool(on))})
+	return edit(config, change{key, strconv.AppendQuote(nil, value)})
 }
 
 // CapturedEnvironment is the environment row as the host writes it into a job
@@ -153,9 +161,10 @@ type wireTarget struct {
 }
 
 type wireNotes struct {
-	Baseline string   `json:"baseline,omitempty"`
-	Notes    []string `json:"notes,omitempty"`
-	Profiles []string `json:"profiles,omitempty"`
+	Baseline   string   `json:"baseline,omitempty"`
+	Disposable string   `json:"disposable,omitempty"`
+	Notes      []string `json:"notes,omitempty"`
+	Profiles   []string `json:"profiles,omitempty"`
 }
 
 type wireStop struct {
@@ -190,7 +199,7 @@ func Capture(c Captured) ([]byte, error) {
 	}
 	if len(merged.entries) == 0 && c.Unreadable == 0 && c.Environment != nil && c.Environment.ExecutorType == "ssh" && strings.TrimSpace(c.Environment.WorkspacePath) != "" {
 		t := c.Fallback
-		t.TaskDir, t.Enabled = c.Environment.WorkspacePath, false
+		t.TaskDir, t.Enabled, t.Disposable = c.Environment.WorkspacePath, false, ""
 		merged.entries = append(merged.entries, entry{JobTarget: JobTarget{Target: t, Notes: []string{"no launch of this task is recorded any more, so nobody knows whether it had opted in"}}})
 	}
 	for _, t := range merged.Targets() {
@@ -199,9 +208,10 @@ func Capture(c Captured) ([]byte, error) {
 			t.Notes = append(t.Notes, "a launch of this task cannot be read, so nobody knows whether it had opted in")
 		}
 		w := wireTarget{Target: t.Target}
+		w.Target.Disposable = "" // a key of ours sits in our object
 		slices.Sort(t.Profiles)
-		if t.Profiles = slices.Compact(t.Profiles); len(t.Notes)+len(t.Profiles)+len(t.Baseline) > 0 {
-			w.Reclaim = &wireNotes{t.Baseline, t.Notes, t.Profiles}
+		if t.Profiles = slices.Compact(t.Profiles); len(t.Notes)+len(t.Profiles)+len(t.Baseline)+len(t.Target.Disposable) > 0 {
+			w.Reclaim = &wireNotes{t.Baseline, t.Target.Disposable, t.Notes, t.Profiles}
 		}
 		out.Targets = append(out.Targets, w)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kandev/reclaim/core/taskpath"
 )
@@ -12,6 +13,7 @@ import (
 // line; whatever is not a plain yes ends it.
 func (a *attempt) decide() Step {
 	s := a.snapshot
+	a.disposable = ReadDisposable(s.Target.Disposable)
 	if why := s.unfit(); why != "" {
 		return Done{fail(SnapshotInvalid, why)}
 	}
@@ -30,6 +32,7 @@ func (a *attempt) decide() Step {
 			return end
 		}
 		ownership = &owned
+		a.narrow(owned)
 	}
 
 	segment, err := taskpath.LastSegment(s.Target.TaskDir)
@@ -78,9 +81,11 @@ func (a *attempt) decide() Step {
 	}
 
 	if s.Begun {
-		if _, end := a.owned(FirstLook); end != nil {
+		owned, end := a.owned(FirstLook)
+		if end != nil {
 			return end
 		}
+		a.narrow(owned)
 		if !s.Hook.done() {
 			return Done{skip(hookNotRun)}
 		}
@@ -93,8 +98,15 @@ func (a *attempt) decide() Step {
 	if end != nil {
 		return end
 	}
+	a.narrow(last)
+	for _, e := range a.evidence.Excused {
+		if !slices.Contains(strings.Split(a.disposable, ","), e.Kind) {
+			return Done{skip(Finding{Reason: DirtyWorktree, Cause: Ignored,
+				Detail: fmt.Sprintf("its build output of the kind %s may not go any more: the profile's setting was changed while it was judged", e.Kind)})}
+		}
+	}
 	facts := s.facts(RemoveNow, &last, greeting.Home)
-	facts.Bytes, facts.Entries = a.evidence.Bytes, a.evidence.Entries
+	facts.Bytes, facts.Entries, facts.Excused = a.evidence.Bytes, a.evidence.Entries, excusal(a.evidence.Excused)
 	if end := a.ruled(facts); end != nil {
 		return end
 	}
@@ -150,6 +162,14 @@ func (s Snapshot) facts(moment Moment, ownership *Ownership, home string) Facts 
 		f.OptInNow = ownership.OptInNow
 	}
 	return f
+}
+
+// narrow takes away the kinds of build output that a profile lets go no more.
+// What was frozen at launch never grows.
+func (a *attempt) narrow(now Ownership) {
+	if now.OptInNow == On {
+		a.disposable = BothDisposable(a.disposable, now.Disposable)
+	}
 }
 
 // owned asks storage and goes on only where the task owns the directory, is
@@ -361,7 +381,7 @@ func sent(h Heard, what string) (Said, Step) {
 
 // proved takes the inventory and goes on only where nothing would be lost.
 func (a *attempt) proved(dir taskpath.Dir) Step {
-	q := Inventory{Root: dir.Root(), Segment: dir.Segment()}
+	q := Inventory{Root: dir.Root(), Segment: dir.Segment(), Disposable: a.disposable}
 	if hexDigest(a.snapshot.Baseline) {
 		q.Baseline = a.snapshot.Baseline
 	}
@@ -424,6 +444,10 @@ func (a *attempt) removed(dir taskpath.Dir, greeting Greeting) Step {
 		return end
 	}
 	if outcome := q.Judge(said); outcome != nil {
+		if removed, gone := outcome.(Removed); gone && len(a.evidence.Excused) > 0 {
+			removed.Detail += "; build output went with it: " + ExcusedText(a.evidence.Excused)
+			outcome = removed
+		}
 		return Done{outcome}
 	}
 	return Done{fail(HalfRemoved, "the removal's answer says nothing")}

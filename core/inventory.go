@@ -17,6 +17,9 @@ type Inventory struct {
 	Root     string `json:"root"` // expanded, absolute, as spelled; a link on the way to it is fine
 	Segment  string `json:"segment"`
 	Baseline string `json:"baseline,omitempty"`
+	// Disposable names the kinds of build output that may go, as ReadDisposable
+	// gives them. Empty: none, and the script and its answer know of none.
+	Disposable string `json:"disposable,omitempty"`
 }
 
 // Evidence is what an inventory proved. Its zero value proves nothing.
@@ -26,7 +29,8 @@ type Evidence struct {
 	Checkouts      []Checkout // every repository found, with its own verdict
 	Bytes, Entries int64      // what removing frees: apparent size of regular files with one link, and the entries below the target
 	Manifest       Manifest
-	Notes          []string // seen and told, not blocking
+	Excused        []Excused // build output that goes as well, by kind, in their order; part of Bytes and Entries
+	Notes          []string  // seen and told, not blocking
 }
 
 // Safe reports whether nothing would be lost, and that this was proved.
@@ -80,7 +84,12 @@ func (q Inventory) Script() Script {
 	if q.Baseline != "" {
 		body += shell(baselineSource)
 	}
-	return Script{Name: "inventory", Limit: inventoryLimit, Body: body + inventoryShell}
+	if kinds := ReadDisposable(q.Disposable); kinds != "" {
+		body += shell(woven(inventorySource, disposableParts(kinds)))
+	} else {
+		body += inventoryShell
+	}
+	return Script{Name: "inventory", Limit: inventoryLimit, Body: body}
 }
 
 // A row of the inventory: one kind of record. The shell function probe_PROBE in
@@ -141,6 +150,23 @@ func inventoryRows() []row {
 	}
 }
 
+// disposableRows are asked where kinds of build output may go.
+func disposableRows() []row {
+	return []row{
+		{"heap", "heaps", settledTrees, false, "nwwnntt", "fit", "a tree is excused whole or not at all", nil},
+		{"held", "files", settledTrees, false, "nnnnnw*", "nothing tracked or untracked, ignored by a tracked rule, beside its build file", "git's view of the same tree", nil},
+		{"heaps", "heaps", wholeTarget, true, "n", "as many as there are records", "bounded, and whole", keepHeaps},
+		{"holding", "files", workTree, true, "nn", "as many as there are records", "bounded, and whole", keepHolding},
+	}
+}
+
+func (q Inventory) table() []row {
+	if q.Disposable == "" {
+		return inventoryRows()
+	}
+	return append(inventoryRows(), disposableRows()...)
+}
+
 type cell struct {
 	word   string
 	text   string
@@ -161,6 +187,7 @@ type reading struct {
 	once     map[string]cells // "record" or "record I"
 	many     map[string][]cells
 	samples  map[string][]string // "I what"
+	heaps    map[int64]*heap     // trees that look like build output, by their number
 	at       *repository         // whose record is being judged; nil for the whole target
 	trees    int
 	lines    int64
@@ -185,7 +212,7 @@ const maxFindings = 60
 func (q Inventory) Judge(said Said) Evidence {
 	r := &reading{q: q, rows: map[string]row{}, once: map[string]cells{}, many: map[string][]cells{}, samples: map[string][]string{}}
 	r.evidence.Complete = true
-	for _, row := range inventoryRows() {
+	for _, row := range q.table() {
 		r.rows[row.record] = row
 	}
 	if said.Exit != 0 {
@@ -353,7 +380,7 @@ func (r *reading) judge() {
 			row.keep(r, got)
 		}
 	}
-	rows := inventoryRows()
+	rows := r.q.table()
 	for _, row := range rows {
 		if row.record == "host" || row.record == "shape" {
 			take(row, "")
@@ -369,7 +396,9 @@ func (r *reading) judge() {
 		switch {
 		case row.of == settledTrees:
 			for _, got := range r.many[row.record] {
-				row.keep(r, got)
+				if row.keep != nil {
+					row.keep(r, got)
+				}
 			}
 		case row.record == "baseline" && r.q.Baseline == "": // not asked for, and so no record of it may be there
 		case row.of == wholeTarget && row.record != "host" && row.record != "shape":
@@ -442,6 +471,7 @@ func (r *reading) judge() {
 			break
 		}
 	}
+	r.excuse()
 	if r.evidence.Complete && len(r.evidence.Findings) == 0 && !r.evidence.Manifest.usable() {
 		r.odd("no usable manifest")
 	}

@@ -86,10 +86,10 @@ probe_shape() {
 	record shape "$shape"
 }
 
-# survey DIR MODE: one pass over DIR's listing. The digest is of exactly the lines
+# survey DIR, and its $mode: one pass over DIR's listing. The digest is of exactly the lines
 # the rest is drawn from. Lines for the shell: KIND REST, REST an absolute path.
 survey() {
-	listing "$1" | top=$1 uid=$uid awk '
+	listing "$1" | top=$1 uid=$uid mode=$mode awk '
 		BEGIN { hash = "git -C / hash-object --stdin"; top = ENVIRON["top"]; uid = ENVIRON["uid"] }
 		{ print | hash }
 		$1 == "top" { next }
@@ -138,6 +138,7 @@ survey() {
 			if (links) print "link " top link
 			if (locked) print "lockfile " top lockfile
 			# disposable: entries
+			fflush()
 			rc = close(hash)
 			if (rc) print "nohash " rc
 		}'
@@ -145,7 +146,8 @@ survey() {
 
 # The manifest comes before anything is judged. Reads survey lines into lists.
 take() {
-	found=$(mode=$2 survey "$1")
+	mode=$2
+	found=$(survey "$1")
 	digest=''
 	rest_entry=$found$newline
 	while [ -n "$rest_entry" ]; do
@@ -609,6 +611,7 @@ probe_files() {
 		out=$(printf '%s\n' "$out" | sed '/^[FL] /d')
 		;;
 	esac
+	# disposable: said
 	printf '%s\n' "$out"
 	probe_hidden "$@"
 }

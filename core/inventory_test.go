@@ -41,7 +41,11 @@ func keepAnswer(t *testing.T, s scenario, root, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := json.MarshalIndent(recorded{s.ID, strings.TrimSpace(string(version)), "go test ./core -run EveryScenario -update", strings.Split(body, "\n")}, "", " ")
+	record := "go test ./core -run EveryScenario -update"
+	if s.Disposable != nil {
+		record = "go test ./core -run BuildOutputGoes -update"
+	}
+	raw, err := json.MarshalIndent(recorded{s.ID, strings.TrimSpace(string(version)), record, strings.Split(body, "\n")}, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}

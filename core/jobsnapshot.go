@@ -24,7 +24,7 @@ type JobSnapshot struct {
 // JobTarget is one distinct directory of a job snapshot with what is recorded
 // about it.
 type JobTarget struct {
-	Target   Target        // Enabled only where every entry of the directory is
+	Target   Target        // Enabled only where every entry of the directory is; Disposable what all of them allow
 	Outcome  string        // removed, skipped or failed; empty before the first attempt ended
 	Reason   Reason        // with skipped
 	Cause    Cause         // with skipped
@@ -55,7 +55,7 @@ var (
 	environmentKeys = []string{"id", "task_id", "executor_profile_id"}
 	targetKeys      = []string{"host", "port", "user", "host_fingerprint", "identity_source", "identity_file", "proxy_jump", "shell",
 		"workdir_root", "task_dir", "enabled", "outcome", "skip_reason", "detail", "reclaim"}
-	reclaimKeys = []string{"baseline", "begun", "cause", "cure", "fault", "final", "hooks", "notes", "profiles"}
+	reclaimKeys = []string{"baseline", "begun", "cause", "cure", "disposable", "fault", "final", "hooks", "notes", "profiles"}
 )
 
 // maxDetail bounds every text we write into a row, in bytes.
@@ -225,6 +225,11 @@ func (e *entry) readReclaim(raw []byte) error {
 	if err != nil {
 		return err
 	}
+	disposable, err := textOf(all, raw, "disposable")
+	if err != nil {
+		return err
+	}
+	e.Target.Disposable = ReadDisposable(disposable)
 	e.Cause, e.Fault = Cause(cause), Fault(fault)
 	if e.Baseline, err = textOf(all, raw, "baseline"); err != nil {
 		return err
@@ -314,7 +319,8 @@ func sameDirectory(a, b Target) bool {
 
 // Targets lists the snapshot's distinct directories in order. Of several
 // entries of one directory the first (the most recently updated launch) gives
-// everything but the opt-in, which all of them must have given; it is removed
+// everything but the opt-in and the kinds of build output, which all of them
+// must have given; it is removed
 // only where all of them say so, and begun where any of them says so.
 func (s JobSnapshot) Targets() []JobTarget {
 	var targets []JobTarget
@@ -335,8 +341,9 @@ func (s JobSnapshot) Targets() []JobTarget {
 			targets[i].Baseline = ""
 		}
 		for _, e := range s.entries {
-			if !e.Target.Enabled && sameDirectory(e.Target, targets[i].Target) {
-				targets[i].Target.Enabled = false
+			if sameDirectory(e.Target, targets[i].Target) {
+				targets[i].Target.Enabled = targets[i].Target.Enabled && e.Target.Enabled
+				targets[i].Target.Disposable = BothDisposable(targets[i].Target.Disposable, e.Target.Disposable)
 			}
 		}
 	}

@@ -102,6 +102,7 @@ type attempt struct {
 	asked      int
 	diverged   *Diverged
 	evidence   Evidence // of the inventory, once it was answered
+	disposable string   // the kinds of build output that may go: what was frozen, less what was taken back since
 }
 
 // ask reads the recorded answer to q, or returns the step that ends this run:

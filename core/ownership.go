@@ -47,6 +47,7 @@ const (
 type Ownership struct {
 	TaskTerminal bool         `json:"task_terminal"`
 	OptInNow     OptIn        `json:"opt_in_now"`
+	Disposable   string       `json:"disposable,omitempty"`  // the kinds of build output that every one of those profiles lets go now; counts with On
 	Environment  *Environment `json:"environment,omitempty"` // the live row, nil when it is gone
 	Borrowers    []Borrower   `json:"borrowers,omitempty"`
 	Claims       []Claim      `json:"claims,omitempty"`

@@ -33,7 +33,7 @@ var (
 	// trustedKeys are the executor record's: they overwrite, also with nothing.
 	trustedKeys = []string{"ssh_host", "ssh_host_alias", "ssh_port", "ssh_user", "ssh_host_fingerprint", "ssh_identity_source", "ssh_identity_file", "ssh_proxy_jump"}
 	// authoritativeKeys are the profile's: they overwrite, also with nothing.
-	authoritativeKeys = []string{"ssh_workdir_root", "ssh_shell", "ssh_reclaim_task_dir", "ssh_materialization_mode", "ssh_source_path_template"}
+	authoritativeKeys = []string{"ssh_workdir_root", "ssh_shell", "ssh_reclaim_task_dir", disposableKey, "ssh_materialization_mode", "ssh_source_path_template"}
 	// ownKeys are written by the launch itself or would name the segment: nobody
 	// else's to say.
 	ownKeys = []string{"ssh_remote_task_dir", "ssh_remote_session_dir", "ssh_remote_agentctl_port", "ssh_remote_agentctl_pid", "ssh_local_forward_port",
@@ -89,6 +89,7 @@ func Project(p Projected) ([]byte, error) {
 			}
 		}
 		set("ssh_reclaim_task_dir", "")
+		set(disposableKey, DisposableIn(p.Profile.Config))
 		if err == nil && OptedIn(p.Profile.Config) {
 			set("ssh_reclaim_task_dir", "true")
 		}

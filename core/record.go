@@ -41,6 +41,7 @@ type Result struct {
 	Target     Target     `json:"target"`
 	Checkouts  []Checkout `json:"checkouts"`
 	Bytes      int64      `json:"bytes"`
+	Excused    []Excused  `json:"excused,omitempty"` // build output judged disposable, by kind
 	RoundTrips int        `json:"round_trips"`
 	DurationMS int64      `json:"duration_ms"`
 	Record     string     `json:"record"`
@@ -63,7 +64,7 @@ func Conclude(s Snapshot, t Transcript) Result {
 	a := attempt{snapshot: s, transcript: t}
 	step := a.decide()
 	r := Result{TaskID: s.TaskID, JobID: s.JobID, Attempt: s.Attempt, Target: s.Target,
-		Checkouts: a.evidence.Checkouts, Bytes: a.evidence.Bytes, Outcome: OutcomeCancelled}
+		Checkouts: a.evidence.Checkouts, Bytes: a.evidence.Bytes, Excused: a.evidence.Excused, Outcome: OutcomeCancelled}
 	if a.diverged != nil || a.asked < len(t) {
 		step = Next(s, t)
 	}
@@ -74,6 +75,9 @@ func Conclude(s Snapshot, t Transcript) Result {
 		switch step.Query.(type) {
 		case Begin:
 			r.Outcome, r.Detail = OutcomeReclaimable, "nothing in the directory would be lost; an attempt would now begin to remove it"
+			if len(r.Excused) > 0 {
+				r.Detail += "; build output would go with it: " + ExcusedText(r.Excused)
+			}
 		case Settle:
 			r.tell(fail(HalfRemoved, "an interrupted removal is here; an attempt would first put it right, which looking does not"))
 		default:
@@ -108,7 +112,7 @@ func (r *Result) tell(o Outcome) {
 
 // NewRecord is the record of an attempt that has ended or was cut short.
 func NewRecord(s Snapshot, t Transcript) Record {
-	r := Record{Version: RecordVersion, Core: Digest(), Snapshot: s, Transcript: t, Result: Conclude(s, t)}
+	r := Record{Version: RecordVersion, Core: DigestFor(s), Snapshot: s, Transcript: t, Result: Conclude(s, t)}
 	for _, e := range t {
 		if ruling, ok := e.Answer.(Ruling); ok {
 			r.Policy = ruling.Digest
@@ -123,10 +127,14 @@ const Version = "1"
 
 // Digest names what decides and what is sent: the version and every script as
 // it is rendered for an empty question.
-func Digest() string {
+func Digest() string { return DigestFor(Snapshot{}) }
+
+// DigestFor is Digest with the inventory as it is rendered for the snapshot's
+// kinds of build output.
+func DigestFor(s Snapshot) string {
 	h := sha256.New()
 	h.Write([]byte(Version))
-	for _, q := range []HostQuery{Greet{}, Settle{}, Inventory{}, Remove{}} {
+	for _, q := range []HostQuery{Greet{}, Settle{}, Inventory{Disposable: s.Target.Disposable}, Remove{}} {
 		h.Write([]byte(q.Script().Body))
 	}
 	return hex.EncodeToString(h.Sum(nil))[:16]

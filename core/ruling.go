@@ -11,8 +11,9 @@ type Facts struct {
 	Path      PathFacts         `json:"path"`
 	Time      int64             `json:"time"` // the attempt's start, unix seconds, by the backend's clock
 	Labels    map[string]string `json:"labels,omitempty"`
-	Bytes     int64             `json:"bytes"`   // known at remove, 0 at connect
-	Entries   int64             `json:"entries"` // likewise
+	Bytes     int64             `json:"bytes"`             // known at remove, 0 at connect
+	Entries   int64             `json:"entries"`           // likewise
+	Excused   *Excusal          `json:"excused,omitempty"` // build output among them that goes by the profile's setting; nil for none
 }
 
 // JobFacts names the attempt.

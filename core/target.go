@@ -15,4 +15,5 @@ type Target struct {
 	WorkdirRoot    string `json:"workdir_root"` // as typed; blank means ~/.kandev
 	TaskDir        string `json:"task_dir"`     // absolute, expanded at launch
 	Enabled        bool   `json:"enabled,omitempty"`
+	Disposable     string `json:"disposable,omitempty"` // the kinds of build output that may go with it, as ReadDisposable gives them
 }

@@ -20,6 +20,7 @@ var (
 	kTaskTerminal, kBorrowers, kClaims, kError, kSession, kState = key("task_terminal"), key("borrowers"), key("claims"), key("error"), key("session_id"), key("state")
 	kStopped, kOptedIn, kCleanupOpen, kUnreadable                = key("stopped"), key("opted_in"), key("cleanup_open"), key("unreadable")
 	kRoot, kHome, kDir                                           = key("root"), key("home"), key("dir")
+	kDisposable, kExcused, kKinds, kKind, kTrees                 = key("disposable"), key("excused"), key("kinds"), key("kind"), key("trees")
 )
 
 func flag(b bool) *ast.Term { return ast.InternedTerm(b) }
@@ -92,6 +93,9 @@ func input(f core.Facts) ast.Value {
 	w.number(kTime, f.Time)
 	w.number(kBytes, f.Bytes)
 	w.number(kEntries, f.Entries)
+	if f.Excused != nil {
+		w.put(kExcused, w.excused(f.Excused))
+	}
 	if len(f.Labels) > 0 {
 		w.open()
 		for name, value := range f.Labels {
@@ -140,6 +144,7 @@ func (w *writer) target(t core.Target) *ast.Term {
 	if t.Enabled {
 		w.put(kEnabled, flag(true))
 	}
+	w.some(kDisposable, t.Disposable)
 	return w.value(w.close())
 }
 
@@ -150,6 +155,7 @@ func (w *writer) ownership(o *core.Ownership) *ast.Term {
 	w.open()
 	w.put(kTaskTerminal, flag(o.TaskTerminal))
 	w.text(kOptInNow, string(o.OptInNow))
+	w.some(kDisposable, o.Disposable)
 	w.some(kError, o.Error)
 	if o.Environment != nil {
 		w.put(kEnvironment, w.environment(o.Environment))
@@ -168,6 +174,23 @@ func (w *writer) ownership(o *core.Ownership) *ast.Term {
 		}
 		w.put(kClaims, w.value(ast.NewArray(all...)))
 	}
+	return w.value(w.close())
+}
+
+func (w *writer) excused(e *core.Excusal) *ast.Term {
+	w.open()
+	w.number(kBytes, e.Bytes)
+	w.number(kEntries, e.Entries)
+	all := make([]*ast.Term, 0, len(e.Kinds))
+	for _, kind := range e.Kinds {
+		w.open()
+		w.text(kKind, kind.Kind)
+		w.number(kTrees, kind.Trees)
+		w.number(kBytes, kind.Bytes)
+		w.number(kEntries, kind.Entries)
+		all = append(all, w.value(w.close()))
+	}
+	w.put(kKinds, w.value(ast.NewArray(all...)))
 	return w.value(w.close())
 }
 

@@ -51,6 +51,10 @@ type Desk interface {
 	Profiles(ctx context.Context) ([]Profile, error)
 	// SetReclaim stores the switch of one profile.
 	SetReclaim(ctx context.Context, profileID string, on bool) error
+	// SetDisposable stores which kinds of build output may go with directories of
+	// one profile, as core.WriteDisposable spells them. A word that is no kind
+	// refuses the whole setting (ErrRefused) and changes nothing.
+	SetDisposable(ctx context.Context, profileID, kinds string) error
 	// Jobs lists jobs, newest first, at most limit of them. An empty state means
 	// every state.
 	Jobs(ctx context.Context, state State, limit int) ([]Job, error)
@@ -77,13 +81,14 @@ type Desk interface {
 
 // Profile is one SSH executor profile as it is stored: nothing is trimmed.
 type Profile struct {
-	ID       string
-	Name     string
-	Executor string // the executor's name
-	Host     string // ssh_host
-	Alias    string // ssh_host_alias
-	Root     string // ssh_workdir_root, as typed
-	Reclaim  string // ssh_reclaim_task_dir, as stored
+	ID         string
+	Name       string
+	Executor   string // the executor's name
+	Host       string // ssh_host
+	Alias      string // ssh_host_alias
+	Root       string // ssh_workdir_root, as typed
+	Reclaim    string // ssh_reclaim_task_dir, as stored
+	Disposable string // ssh_reclaim_disposable, as stored
 }
 
 // Kept is one directory that is still there, and why.

@@ -125,7 +125,7 @@ func differs(record core.Record, again core.Result) string {
 	if recorded != replayed {
 		return fmt.Sprintf("the record says %s, the replay %s", recorded, replayed)
 	}
-	if record.Core != core.Digest() || was.Outcome == core.OutcomeCancelled {
+	if record.Core != core.DigestFor(record.Snapshot) || was.Outcome == core.OutcomeCancelled {
 		return ""
 	}
 	x, errX := json.Marshal(was)

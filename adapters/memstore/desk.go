@@ -22,7 +22,7 @@ func (d *Desk) Profiles(ctx context.Context) (all []ports.Profile, err error) {
 		for _, p := range sorted(d.s.profiles, func(Profile) bool { return true }, func(a, b Profile) int { return strings.Compare(a.Name, b.Name) }) {
 			text := func(config, name string) string { return core.ConfigText([]byte(config), name) }
 			all = append(all, ports.Profile{ID: p.ID, Name: p.Name, Executor: p.Executor, Host: text(p.ExecutorConfig, "ssh_host"), Alias: text(p.ExecutorConfig, "ssh_host_alias"),
-				Root: text(p.Config, "ssh_workdir_root"), Reclaim: text(p.Config, "ssh_reclaim_task_dir")})
+				Root: text(p.Config, "ssh_workdir_root"), Reclaim: text(p.Config, "ssh_reclaim_task_dir"), Disposable: text(p.Config, "ssh_reclaim_disposable")})
 		}
 		return nil
 	})
@@ -31,12 +31,25 @@ func (d *Desk) Profiles(ctx context.Context) (all []ports.Profile, err error) {
 
 // SetReclaim implements ports.Desk.
 func (d *Desk) SetReclaim(ctx context.Context, profileID string, on bool) error {
+	return d.configure(ctx, profileID, func(config []byte) ([]byte, error) { return core.WithOptIn(config, on) })
+}
+
+// SetDisposable implements ports.Desk.
+func (d *Desk) SetDisposable(ctx context.Context, profileID, kinds string) error {
+	if _, err := core.WriteDisposable(kinds); err != nil {
+		return fmt.Errorf("%w: %w", ports.ErrRefused, err)
+	}
+	return d.configure(ctx, profileID, func(config []byte) ([]byte, error) { return core.WithDisposable(config, kinds) })
+}
+
+// configure edits one profile's config where it stands.
+func (d *Desk) configure(ctx context.Context, profileID string, edit func([]byte) ([]byte, error)) error {
 	return d.s.locked(ctx, func() error {
 		p, ok := d.s.profiles[profileID]
 		if !ok {
 			return fmt.Errorf("the profile %.200q: %w", profileID, ports.ErrNotFound)
 		}
-		config, err := core.WithOptIn([]byte(p.Config), on)
+		config, err := edit([]byte(p.Config))
 		if err != nil {
 			return err
 		}

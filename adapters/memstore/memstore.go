@@ -193,7 +193,7 @@ func (s *Store) Owner(ctx context.Context, query core.Owner) (o core.Ownership) 
 func (s *Store) owner(query core.Owner, o *core.Ownership) error {
 	o.TaskTerminal = s.terminal(query.TaskID)
 	var err error
-	if o.OptInNow, err = s.optIn(query); err != nil {
+	if o.OptInNow, o.Disposable, err = s.optIn(query); err != nil {
 		return err
 	}
 	if e, ok := s.environments[query.Environment]; ok {
@@ -232,12 +232,14 @@ func claimOf(t core.Target) core.Claim {
 	return core.Claim{Host: t.Host, Port: t.Port, User: t.User, Fingerprint: t.Fingerprint, TaskDir: t.TaskDir, OptedIn: t.Enabled}
 }
 
-func (s *Store) optIn(query core.Owner) (core.OptIn, error) {
+// optIn answers the switch of the profiles the directory was launched by, and the
+// kinds of build output that all of them let go.
+func (s *Store) optIn(query core.Owner) (core.OptIn, string, error) {
 	profiles := map[string]bool{}
 	if j, ok := s.jobs[query.JobID]; ok {
 		snapshot, err := core.ParseJobSnapshot(j.Snapshot)
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		for _, id := range snapshot.Profiles(query.Target) {
 			profiles[id] = true
@@ -253,14 +255,16 @@ func (s *Store) optIn(query core.Owner) (core.OptIn, error) {
 	}
 	delete(profiles, "")
 	if len(profiles) == 0 {
-		return core.Unknown, nil
+		return core.Unknown, "", nil
 	}
+	kinds := query.Target.Disposable
 	for id := range profiles {
 		if !core.OptedIn([]byte(s.profiles[id].Config)) {
-			return core.Off, nil
+			return core.Off, "", nil
 		}
+		kinds = core.BothDisposable(kinds, core.DisposableIn([]byte(s.profiles[id].Config)))
 	}
-	return core.On, nil
+	return core.On, kinds, nil
 }
 
 func (s *Store) claims(query core.Owner) map[core.Claim]bool {

@@ -61,6 +61,7 @@ func (d *Desk) Profiles(ctx context.Context) ([]ports.Profile, error) {
 		}
 		p.Host, p.Alias = core.ConfigText(executor, "ssh_host"), core.ConfigText(executor, "ssh_host_alias")
 		p.Root, p.Reclaim = core.ConfigText(profile, "ssh_workdir_root"), core.ConfigText(profile, "ssh_reclaim_task_dir")
+		p.Disposable = core.ConfigText(profile, "ssh_reclaim_disposable")
 		all = append(all, p)
 		return nil
 	})
@@ -69,6 +70,19 @@ func (d *Desk) Profiles(ctx context.Context) ([]ports.Profile, error) {
 
 // SetReclaim implements ports.Desk.
 func (d *Desk) SetReclaim(ctx context.Context, profileID string, on bool) error {
+	return d.configure(ctx, profileID, func(config []byte) ([]byte, error) { return core.WithOptIn(config, on) })
+}
+
+// SetDisposable implements ports.Desk.
+func (d *Desk) SetDisposable(ctx context.Context, profileID, kinds string) error {
+	if _, err := core.WriteDisposable(kinds); err != nil {
+		return fmt.Errorf("%w: %w", ports.ErrRefused, err)
+	}
+	return d.configure(ctx, profileID, func(config []byte) ([]byte, error) { return core.WithDisposable(config, kinds) })
+}
+
+// configure edits one profile's config where it stands.
+func (d *Desk) configure(ctx context.Context, profileID string, edit func([]byte) ([]byte, error)) error {
 	return d.writes(ctx, func(tx *sql.Tx) error {
 		n, err := d.changed(ctx, tx, `UPDATE executor_profiles SET updated_at = updated_at WHERE id = ?`, profileID)
 		if err != nil {
@@ -81,7 +95,7 @@ func (d *Desk) SetReclaim(ctx context.Context, profileID string, on bool) error 
 		if err := d.row(ctx, tx, `SELECT COALESCE(config, '') FROM executor_profiles WHERE id = ?`, profileID).Scan(&config); err != nil {
 			return err
 		}
-		if config, err = core.WithOptIn(config, on); err != nil {
+		if config, err = edit(config); err != nil {
 			return err
 		}
 		now, err := d.now(ctx, tx)

@@ -33,7 +33,7 @@ func (r *Rows) owner(ctx context.Context, query core.Owner) (o core.Ownership, e
 	if o.TaskTerminal, err = r.Terminal(ctx, query.TaskID); err != nil {
 		return o, err
 	}
-	if o.OptInNow, err = r.optIn(ctx, query); err != nil {
+	if o.OptInNow, o.Disposable, err = r.optIn(ctx, query); err != nil {
 		return o, fmt.Errorf("the profile: %w", err)
 	}
 	if o.Environment, err = r.environment(ctx, query); err != nil {
@@ -109,18 +109,19 @@ func (r *Rows) borrowers(ctx context.Context, query core.Owner, live *core.Envir
 
 // optIn answers the switch of the profiles the directory was launched by: the
 // snapshot names them, and the rows of launches that are left. It is on only
-// where every one of them is.
-func (r *Rows) optIn(ctx context.Context, query core.Owner) (core.OptIn, error) {
+// where every one of them is. With it come the kinds of build output that all of
+// them let go, of those the target was launched with.
+func (r *Rows) optIn(ctx context.Context, query core.Owner) (core.OptIn, string, error) {
 	var raw []byte
 	err := r.row(ctx, r.db, `SELECT COALESCE(resource_snapshot, '') FROM task_resource_cleanup_jobs WHERE id = ?`, query.JobID).Scan(&raw)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", err
+		return "", "", err
 	}
 	var profiles []string
 	if err == nil {
 		snapshot, err := core.ParseJobSnapshot(raw)
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		profiles = snapshot.Profiles(query.Target)
 	}
@@ -138,17 +139,17 @@ func (r *Rows) optIn(ctx context.Context, query core.Owner) (core.OptIn, error) 
 			return nil
 		})
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	slices.Sort(profiles)
 	profiles = slices.DeleteFunc(slices.Compact(profiles), func(id string) bool { return id == "" })
 	switch {
 	case len(profiles) == 0:
-		return core.Unknown, nil
+		return core.Unknown, "", nil
 	case len(profiles) > maxRights:
-		return "", errors.New("too many profiles")
+		return "", "", errors.New("too many profiles")
 	}
-	on := 0
+	on, kinds := 0, query.Target.Disposable
 	err = r.each(ctx, r.db, `SELECT COALESCE(config, '') FROM executor_profiles WHERE id IN (`+marks(len(profiles))+`)`, anys(profiles),
 		func(scan func(...any) error) error {
 			var config []byte
@@ -158,12 +159,13 @@ func (r *Rows) optIn(ctx context.Context, query core.Owner) (core.OptIn, error) 
 			if core.OptedIn(config) {
 				on++
 			}
+			kinds = core.BothDisposable(kinds, core.DisposableIn(config))
 			return nil
 		})
 	if err != nil || on != len(profiles) {
-		return core.Off, err
+		return core.Off, "", err
 	}
-	return core.On, nil
+	return core.On, kinds, nil
 }
 
 func claimOf(l core.Launch) core.Claim {

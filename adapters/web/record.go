@@ -66,7 +66,7 @@ type replayed struct {
 // replay decides again from the record, and has the policy rule again over the
 // recorded facts.
 func (c *Console) replay(ctx context.Context, r core.Record) *replayed {
-	out := &replayed{Core: r.Core != core.Digest()}
+	out := &replayed{Core: r.Core != core.DigestFor(r.Snapshot)}
 	_, err := core.Replay(r.Snapshot, r.Transcript)
 	var diverged *core.Diverged
 	if errors.As(err, &diverged) {
