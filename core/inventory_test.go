@@ -37,6 +37,7 @@ func keepAnswer(t *testing.T, s scenario, root, body string) {
 	for _, form := range [][2]string{{root, "/srv/lab"}, {hexOf(root), hexOf("/srv/lab")}} {
 		body = strings.ReplaceAll(body, form[0], form[1])
 	}
+	body = sealed(linesOf(Said{Body: body})).Body // a path of another length has another sum
 	version, err := exec.Command("git", "version").Output()
 	if err != nil {
 		t.Fatal(err)
