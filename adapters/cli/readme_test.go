@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/kandev/reclaim/adapters/sshhost/sshdtest"
 )
 
 // typed is one command of a README session and what the README shows of its
@@ -59,11 +62,18 @@ func TestTheReadmeShowsWhatHappens(t *testing.T) {
 	m := newMachine(t)
 	readmeMachine(t, m)
 	sessions := readmeSessions(t)
+	server := sshdtest.Start(t, sshdtest.Options{Home: m.home})
+	key := filepath.Join(m.home, ".ssh", "id_ed25519")
+	m.copyFile(t, server.Identity, key)
+	reached := server.Target()
+	// What stands in the README for a reader's own host, key and repository.
+	mine := strings.NewReplacer("/tmp/", "TEMP/", "dev@build1", fmt.Sprintf("%s@127.0.0.1:%d", reached.User, reached.Port), "SHA256:...", reached.Fingerprint,
+		"https://git.example.org/app.git", filepath.Join(filepath.Dir(m.home), "remotes", "app.git"))
 	const mark = "\x1e"
 	temp := t.TempDir()
 	script := "TMPDIR=" + temp + "; export TMPDIR; cd " + filepath.Dir(m.caseFile) + "\n"
 	for _, s := range sessions {
-		script += strings.ReplaceAll(s.command, "/tmp/", temp+"/") + "\nprintf '" + mark + "'\n"
+		script += strings.ReplaceAll(mine.Replace(s.command), "TEMP/", temp+"/") + "\nprintf '" + mark + "'\n"
 	}
 	shell := exec.Command("/bin/sh", "-c", script)
 	shell.Env = append([]string{}, m.env...)
@@ -77,9 +87,23 @@ func TestTheReadmeShowsWhatHappens(t *testing.T) {
 		t.Fatalf("%d commands gave %d outputs:\n%s", len(sessions), len(told)-1, out)
 	}
 	for i, s := range sessions {
-		if !shown(s.shows).MatchString(told[i]) {
+		if !shown(strings.ReplaceAll(s.shows, " on build1", " on 127.0.0.1")).MatchString(told[i]) {
 			t.Errorf("$ %s\n%s\nthe README shows\n%s", s.command, told[i], s.shows)
 		}
+	}
+}
+
+func (m machine) copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(to, content, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
