@@ -26,6 +26,10 @@ type hosts struct {
 	socket string
 	took   time.Duration // of one script
 
+	// Scripts named here, as "host script" or as "script", do not end before
+	// their channel is closed. Set before anything dials.
+	held map[string]chan struct{}
+
 	clean, dirty []string // what inventories say
 
 	mu       sync.Mutex
@@ -136,19 +140,23 @@ func (h *hosts) serve(connection net.Conn) {
 					h.leave(who)
 				}
 			})
-			timer := time.NewTimer(h.took)
-			if l.Script == "remove" {
-				select {
-				case <-timer.C:
-				case <-gone:
-					h.at(func() { left(); h.orphans[who.Host]++; h.count(who.Host) })
-					<-timer.C
-					h.at(func() { h.orphans[who.Host]-- })
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				time.Sleep(h.took) // the host's work
+				for _, name := range []string{l.Script, who.Host + " " + l.Script} {
+					if held := h.held[name]; held != nil {
+						<-held
+					}
 				}
-			} else {
-				select {
-				case <-timer.C:
-				case <-gone:
+			}()
+			select {
+			case <-done:
+			case <-gone:
+				if l.Script == "remove" {
+					h.at(func() { left(); h.orphans[who.Host]++; h.count(who.Host) })
+					<-done
+					h.at(func() { h.orphans[who.Host]-- })
 				}
 			}
 			h.at(func() {

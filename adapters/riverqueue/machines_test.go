@@ -2,8 +2,11 @@ package riverqueue_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os/signal"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -106,4 +109,132 @@ func (w *world) hurry() {
 	if _, err := w.db.Exec(`UPDATE task_resource_cleanup_jobs SET next_attempt_at = NULL, attempts = least(attempts, 5) WHERE state = 'retry_wait'`); err != nil {
 		w.Logf("the rows cannot be hurried now: %v", err)
 	}
+}
+
+// More machines have more jobs in flight until every host has as many as it
+// may.
+func TestMoreMachinesDoMoreUntilTheCapsBind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, postgres(), 0)
+	w.atOnce = 3
+	open := make(chan struct{})
+	w.hosts.held = map[string]chan struct{}{"greet": open}
+	w.archived(24, 4) // room for eight
+	inFlight := func(want int) func() bool {
+		return func() (is bool) {
+			w.hosts.at(func() {
+				n := 0
+				for _, running := range w.hosts.scripts {
+					n += running
+				}
+				is = n == want
+			})
+			return is
+		}
+	}
+	for machines, want := range []int{3, 6, 8} {
+		w.start()
+		w.until(fmt.Sprintf("%d machines have %d jobs in flight", machines+1, want), inFlight(want))
+	}
+	w.start()
+	w.until("the others wait for room", func() bool {
+		var n int
+		if err := w.db.QueryRow(`SELECT count(*) FROM reclaim_river.reclaim_waiting`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n >= 4
+	})
+	if !inFlight(8)() {
+		t.Error("the fourth machine had room")
+	}
+	close(open)
+	w.until("every job has ended", func() bool { return w.ended() == 24 })
+	w.right()
+	w.within()
+}
+
+// How fast, in ratios of runs that alternate: RECLAIM_TEST_LONG=1.
+func TestThroughputGrowsWithMachinesUntilTheCapsBind(t *testing.T) {
+	took, jobs, rounds := 10*time.Millisecond, 12, 1
+	if long {
+		took, jobs, rounds = 250*time.Millisecond, 200, 2
+	}
+	rate := map[string][]float64{}
+	run := func(what string, machines, over int) {
+		w := newWorld(t, postgres(), took)
+		w.atOnce = 8
+		w.archived(jobs, over)
+		var all []*child
+		for range machines {
+			all = append(all, w.start())
+		}
+		w.until("the machines are at work", func() bool { return w.ended() > 0 })
+		began, from := time.Now(), w.ended()
+		w.until("every job has ended", func() bool { return w.ended() == jobs })
+		rate[what] = append(rate[what], float64(jobs-from)/time.Since(began).Seconds())
+		for _, c := range all {
+			c.kill()
+		}
+		w.right()
+		w.within()
+	}
+	for range rounds {
+		for machines := 1; machines <= 3; machines++ {
+			run(fmt.Sprint(machines, " on 20 hosts"), machines, 20)
+			run(fmt.Sprint(machines, " on 4 hosts"), machines, 4)
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(rate)) {
+		t.Logf("%s: %.1f jobs/s", what, rate[what])
+	}
+}
+
+func TestAMachineThatIsToldToEndPutsDownWhatHasNotBegunAndWaitsForARemoval(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, postgres(), 0)
+	removal, look := make(chan struct{}), make(chan struct{})
+	w.hosts.held = map[string]chan struct{}{"a remove": removal, "b inventory": look}
+	w.put("removing", "a", false)
+	w.put("looking", "b", false)
+	w.put("waiting", "b", false)
+	w.archive("removing", "looking", "waiting")
+	w.o.PerHost = 1
+	c := w.start()
+	w.until("both are at work", func() (is bool) {
+		w.hosts.at(func() { is = w.hosts.dirs["a/srv/k/tasks/removing"].leaving && w.hosts.scripts["b"] == 1 })
+		return is
+	})
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the look is put down", func() (is bool) {
+		w.hosts.at(func() { is = w.hosts.sessions["b"][c.name] == 0 })
+		return is
+	})
+	w.until("it is due at once", func() bool {
+		var n int
+		if err := w.db.QueryRow(`SELECT count(*) FROM task_resource_cleanup_jobs WHERE state = 'pending' OR state = 'retry_wait' AND next_attempt_at <= now() AT TIME ZONE 'UTC'`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == 2
+	})
+	if j := w.job("removing"); j.State != "running" {
+		t.Errorf("the removal was not waited for: %+v", j)
+	}
+	close(removal)
+	if err := c.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if j := w.job("removing"); j.State != "succeeded" || j.Attempts != 1 {
+		t.Errorf("the removal: %+v", j)
+	}
+	var slots, running int
+	if err := w.db.QueryRow(`SELECT (SELECT count(*) FROM reclaim_river.reclaim_slots), (SELECT count(*) FROM reclaim_river.river_job WHERE state = 'running')`).Scan(&slots, &running); err != nil || slots+running > 0 {
+		t.Errorf("%d slots and %d River jobs are left in its hands: %v", slots, running, err)
+	}
+	close(look)
+	w.start()
+	w.until("the next machine goes on", func() bool { return w.ended() == 3 })
+	w.right()
+	w.within()
 }

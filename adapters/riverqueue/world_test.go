@@ -72,24 +72,85 @@ type world struct {
 
 func newWorld(t *testing.T, server *pgtest.Server, took time.Duration) *world {
 	t.Helper()
-	w := &world{T: t, dsn: server.NewDSN(t), hosts: memory(t, took), want: map[string]string{}, atOnce: 16,
+	w := &world{T: t, dsn: installed(t, server), hosts: memory(t, took), want: map[string]string{}, atOnce: 16,
 		o: riverqueue.Options{PerHost: 2, Stale: 4 * time.Second}}
-	var err error
-	if w.db, err = sql.Open("pgx", w.dsn); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.db.Close() })
-	w.db.SetMaxIdleConns(8)
-	if err := sqlstore.Init(t.Context(), w.db, sqlstore.PostgreSQL); err != nil {
-		t.Fatal(err)
-	}
-	if w.store, err = sqlstore.Open(t.Context(), w.db, sqlstore.PostgreSQL); err != nil {
-		t.Fatal(err)
-	}
+	w.open()
+	w.profile()
+	return w
+}
+
+// profile adds the one whose tasks are reclaimed.
+func (w *world) profile() {
+	w.Helper()
 	now := time.Now().UTC()
 	w.exec(`INSERT INTO executors (id, name, type, config, created_at, updated_at) VALUES ('e', 'dev', 'ssh', '{}', $1, $1)`, now)
 	w.exec(`INSERT INTO executor_profiles (id, executor_id, name, config, created_at, updated_at) VALUES ('p', 'e', 'dev', '{"ssh_workdir_root":"/srv/k","ssh_reclaim_task_dir":"true"}', $1, $1)`, now)
-	return w
+}
+
+// installed is a database of a fresh install: made once on a server, and copied.
+func installed(t *testing.T, server *pgtest.Server) string {
+	t.Helper()
+	copies.Lock()
+	defer copies.Unlock()
+	model, made := copies.of[server]
+	if !made {
+		dsn := server.NewDSN(t)
+		db, err := sql.Open("pgx", dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sqlstore.Init(t.Context(), db, sqlstore.PostgreSQL); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.QueryRow(`SELECT current_database()`).Scan(&model); err != nil {
+			t.Fatal(err)
+		}
+		db.Close()
+		queue, _, close, err := machine(t.Context(), dsn, "", "nobody", riverqueue.Options{}, 1)
+		if err != nil || queue == nil {
+			t.Fatal(err)
+		}
+		close()
+		copies.of[server] = model
+	}
+	admin, err := sql.Open("pgx", server.DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	copies.n++
+	name := fmt.Sprint("copy", copies.n)
+	deadline := time.Now().Add(time.Minute)
+	for {
+		_, err := admin.Exec(`CREATE DATABASE ` + name + ` TEMPLATE ` + model)
+		if err == nil {
+			return server.DSN(name)
+		}
+		if time.Now().After(deadline) { // the model's last connection takes a moment to go
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+var copies = struct {
+	sync.Mutex
+	of map[*pgtest.Server]string
+	n  int
+}{of: map[*pgtest.Server]string{}}
+
+// open opens the install.
+func (w *world) open() {
+	w.Helper()
+	var err error
+	if w.db, err = sql.Open("pgx", w.dsn); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { w.db.Close() })
+	w.db.SetMaxIdleConns(4)
+	if w.store, err = sqlstore.Open(w.Context(), w.db, sqlstore.PostgreSQL); err != nil {
+		w.Fatal(err)
+	}
 }
 
 func (w *world) exec(query string, args ...any) {
@@ -138,7 +199,11 @@ func (w *world) archived(n, over int) {
 
 // machine puts together what a process works with.
 func machine(ctx context.Context, dsn, socket, name string, o riverqueue.Options, atOnce int) (*riverqueue.Queue, *worker.Worker, func(), error) {
-	db, err := sql.Open("pgx", dsn)
+	settings := "?idle_in_transaction_session_timeout=5s"
+	if strings.Contains(dsn, "?") {
+		settings = "&" + settings[1:]
+	}
+	db, err := sql.Open("pgx", dsn+settings)
 	if err != nil {
 		return nil, nil, nil, err
 	}
