@@ -93,6 +93,7 @@ func newWorker(store *sqlstore.Store, dialer ports.Dialer, rules ports.Policy, l
 	if err != nil {
 		host = "somewhere"
 	}
+	dialer = worker.Fenced(dialer)
 	return &worker.Worker{
 		Name: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:8])),
 		Jobs: store, Tasks: store, Sessions: store, Log: log, PerHost: perHost, Observe: observe,

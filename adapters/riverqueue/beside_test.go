@@ -76,7 +76,7 @@ func TestBesideAHostsOwnRiverNothingOfTheHostsIsAlteredOrWorked(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &world{T: t, dsn: dsn + "&search_path=backend", hosts: memory(t, time.Millisecond), want: map[string]string{}, atOnce: 4}
-	w.o.PerHost, w.o.Stale = 2, 4*time.Second
+	w.o.PerHost = 2
 	own, err := sql.Open("pgx", w.dsn)
 	if err != nil {
 		t.Fatal(err)

@@ -154,6 +154,7 @@ func TestARiverJobAtAWrongTimeIsPutRightByTheDatabasesClock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, postgres(), time.Millisecond)
+			w.o.Stale = 4 * time.Second
 			w.put("t", "host", false)
 			w.archive("t")
 			_, end := w.here("first", func(m *worker.Worker) { m.Phase = refusing{} })

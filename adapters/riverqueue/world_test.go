@@ -1,6 +1,7 @@
 package riverqueue_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -73,7 +74,7 @@ type world struct {
 func newWorld(t *testing.T, server *pgtest.Server, took time.Duration) *world {
 	t.Helper()
 	w := &world{T: t, dsn: installed(t, server), hosts: memory(t, took), want: map[string]string{}, atOnce: 16,
-		o: riverqueue.Options{PerHost: 2, Stale: 4 * time.Second}}
+		o: riverqueue.Options{PerHost: 2}}
 	w.open()
 	w.profile()
 	return w
@@ -221,9 +222,9 @@ func machine(ctx context.Context, dsn, socket, name string, o riverqueue.Options
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	d := dialer{socket, name}
+	d := worker.Fenced(dialer{socket, name})
 	w := &worker.Worker{Name: name, Tasks: store, Sessions: store, Jobs: queue.Jobs(), AtOnce: atOnce, Log: o.Log,
-		Poll: 300 * time.Millisecond, Beat: o.Stale / 5, Grace: 10 * time.Second,
+		Poll: 300 * time.Millisecond, Beat: cmp.Or(o.Stale, time.Minute) / 5, Grace: 10 * time.Second,
 		Stops: &worker.Stopping{Dialer: d, Sessions: store, Jobs: store},
 		Phase: &job.Phase{Dialer: d, Owners: store, Policy: rules, Row: store, Records: store, PerHost: 1000}}
 	return queue, w, func() { queue.Close(); db.Close() }, nil
@@ -332,6 +333,11 @@ func (w *world) start(environment ...string) *child {
 	if err != nil {
 		w.Fatal(err)
 	}
+	return w.startProgram(self, environment...)
+}
+
+func (w *world) startProgram(self string, environment ...string) *child {
+	w.Helper()
 	number := children.Add(1)
 	c := &child{exec.Command(self, "-test.run=^$"), fmt.Sprint("m-", number)}
 	c.Env = append(append(os.Environ(), environment...), processOf+"="+strings.Join([]string{w.dsn, w.hosts.socket, c.name, fmt.Sprint(w.o.PerHost), fmt.Sprint(w.atOnce), w.o.Stale.String()}, "|"))

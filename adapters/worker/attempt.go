@@ -21,13 +21,16 @@ import (
 func (w *Worker) Attempt(ctx context.Context, j ports.Job) Ended {
 	token := ports.Token{JobID: j.ID, Attempt: j.Attempts, Worker: w.Name}
 	log := w.log().With("job_id", j.ID, "task_id", j.TaskID, "attempt", j.Attempts)
-	leased, lose := context.WithCancelCause(ctx)
+	held := &lease{trusted: w.stale() * 3 / 4}
+	began := time.Now()
+	held.renewed.Store(&began)
+	leased, lose := context.WithCancelCause(context.WithValue(ctx, leaseKey{}, held))
 	// The heart beats on through a shutdown until the job was put down.
 	beating, still := context.WithCancel(context.WithoutCancel(ctx))
 	heart := make(chan struct{})
 	go func() {
 		defer close(heart)
-		w.keepLease(beating, token, lose)
+		w.keepLease(beating, token, held, lose)
 	}()
 	end := w.pass(leased, j, token)
 	still()
@@ -175,9 +178,9 @@ func (w *Worker) write(ctx context.Context, j ports.Job, log *slog.Logger, state
 // keepLease renews the lease until ctx ends. It gives the lease up when the row
 // says so, and when it could not be renewed for so long that another worker may
 // soon take it.
-func (w *Worker) keepLease(ctx context.Context, token ports.Token, lose context.CancelCauseFunc) {
-	trusted := w.stale() * 3 / 4 // how long a renewal is relied on, from before it was sent
-	renewed := time.Now()
+func (w *Worker) keepLease(ctx context.Context, token ports.Token, held *lease, lose context.CancelCauseFunc) {
+	trusted := held.trusted // how long a renewal is relied on, from before it was sent
+	renewed := *held.renewed.Load()
 	pause := w.beat()
 	for {
 		timer := time.NewTimer(min(pause, time.Until(renewed.Add(trusted))))
@@ -196,6 +199,7 @@ func (w *Worker) keepLease(ctx context.Context, token ports.Token, lose context.
 			return
 		case err == nil:
 			renewed, pause = sent, w.beat()
+			held.renewed.Store(&sent)
 		case errors.Is(err, ports.ErrRowLost):
 			lose(errLeaseLost)
 			return
