@@ -31,10 +31,15 @@ type connections struct {
 	open   map[identity]*connection
 }
 
+// connection is held by one at a time: a channel and no mutex, because it is
+// held while a host is dialled, and who waits for that must hear of ctx.
 type connection struct {
-	mu      sync.Mutex
+	turn    chan struct{}
 	session ports.Session
 }
+
+func (c *connection) hold()  { c.turn <- struct{}{} }
+func (c *connection) letGo() { <-c.turn }
 
 // session dials on first use. A dial that was refused is tried again for the
 // next target: whatever refused it may have passed.
@@ -43,12 +48,16 @@ func (c *connections) session(ctx context.Context, t core.Target) (ports.Session
 	id := identityOf(t)
 	held := c.open[id]
 	if held == nil {
-		held = &connection{}
+		held = &connection{turn: make(chan struct{}, 1)}
 		c.open[id] = held
 	}
 	c.mu.Unlock()
-	held.mu.Lock()
-	defer held.mu.Unlock()
+	select {
+	case held.turn <- struct{}{}:
+		defer held.letGo()
+	case <-ctx.Done():
+		return nil, core.NeverRan{Fault: core.Unreachable, Detail: "the attempt ended while another target of its job dialled " + t.Host}
+	}
 	if held.session != nil {
 		return held.session, core.NeverRan{}
 	}
@@ -72,8 +81,8 @@ func (w *watched) Run(ctx context.Context, script core.Script) core.Reply {
 	unclear, ok := reply.(core.Unclear)
 	_, dead := reply.(core.NeverRan)
 	if (dead || ok && unclear.Doubt == core.ConnectionLost) && ctx.Err() == nil {
-		w.held.mu.Lock()
-		defer w.held.mu.Unlock()
+		w.held.hold()
+		defer w.held.letGo()
 		if w.held.session == w {
 			w.held.session = nil
 			w.Session.Close()
@@ -86,10 +95,10 @@ func (c *connections) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, held := range c.open {
-		held.mu.Lock()
+		held.hold()
 		if held.session != nil {
 			held.session.Close()
 		}
-		held.mu.Unlock()
+		held.letGo()
 	}
 }

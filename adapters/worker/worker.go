@@ -121,9 +121,16 @@ func (w *Worker) Once(ctx context.Context) ([]Ended, error) {
 	return w.work(ctx, true)
 }
 
-// flight is a job in this worker's hands.
+// flight is one attempt at a job in this worker's hands. A lease that went stale
+// may be this worker's own again before the earlier attempt was put down, so a
+// job can be in flight twice.
 type flight struct {
 	hosts []string
+}
+
+type flightKey struct {
+	job     string
+	attempt int
 }
 
 func (w *Worker) work(ctx context.Context, once bool) ([]Ended, error) {
@@ -132,7 +139,7 @@ func (w *Worker) work(ctx context.Context, once bool) ([]Ended, error) {
 	}
 	var (
 		all      = []Ended{}
-		flights  = map[string]flight{}
+		flights  = map[flightKey]flight{}
 		ended    = make(chan Ended)
 		seen     = map[string]time.Time{} // observed: row and attempt, and when
 		failures int
@@ -141,7 +148,7 @@ func (w *Worker) work(ctx context.Context, once bool) ([]Ended, error) {
 	)
 	defer idle.Stop()
 	put := func(e Ended) {
-		delete(flights, e.ID)
+		delete(flights, flightKey{e.ID, e.Attempts})
 		if once {
 			all = append(all, e)
 		}
@@ -205,13 +212,13 @@ func (w *Worker) pause(failures int) time.Duration {
 
 // fill takes due jobs until nothing more may start now. empty says that nothing
 // more was due for what may start.
-func (w *Worker) fill(ctx context.Context, flights map[string]flight, seen map[string]time.Time, ended chan<- Ended) (empty bool, err error) {
+func (w *Worker) fill(ctx context.Context, flights map[flightKey]flight, seen map[string]time.Time, ended chan<- Ended) (empty bool, err error) {
 	for ctx.Err() == nil && len(flights) < w.atOnce() {
 		j, ok, err := w.next(ctx, flights, seen)
 		if err != nil || !ok {
 			return err == nil, err
 		}
-		flights[j.ID] = flight{hosts: hostsOf(j)}
+		flights[flightKey{j.ID, j.Attempts}] = flight{hosts: hostsOf(j)}
 		go func() {
 			if w.Observe {
 				ended <- w.observe(ctx, j)
@@ -240,7 +247,7 @@ func (w *Worker) revive(ctx context.Context, last *time.Time) error {
 }
 
 // next is the oldest due job whose hosts have room.
-func (w *Worker) next(ctx context.Context, flights map[string]flight, seen map[string]time.Time) (ports.Job, bool, error) {
+func (w *Worker) next(ctx context.Context, flights map[flightKey]flight, seen map[string]time.Time) (ports.Job, bool, error) {
 	held := w.held(flights)
 	if !w.Observe {
 		return w.Jobs.Lease(ctx, w.Name, held)
@@ -264,8 +271,8 @@ func (w *Worker) next(ctx context.Context, flights map[string]flight, seen map[s
 // observed is how many due jobs an observer looks at.
 const observed = 10000
 
-func inFlight(flights map[string]flight, j ports.Job) bool {
-	_, is := flights[j.ID]
+func inFlight(flights map[flightKey]flight, j ports.Job) bool {
+	_, is := flights[flightKey{j.ID, j.Attempts}]
 	return is
 }
 
@@ -282,7 +289,7 @@ func names(j ports.Job, held []string) bool {
 
 // held are the hosts that have as many jobs in flight as they may: a host that
 // swallows packets then delays nobody but itself.
-func (w *Worker) held(flights map[string]flight) []string {
+func (w *Worker) held(flights map[flightKey]flight) []string {
 	count := map[string]int{}
 	for _, f := range flights {
 		for _, host := range f.hosts {
