@@ -253,7 +253,7 @@ func ConfigText(config []byte, name string) string {
 // Removing reports whether a removal of one of the snapshot's directories has
 // begun and was not seen to end.
 func (s JobSnapshot) Removing() bool {
-	return slices.ContainsFunc(s.Targets(), func(t JobTarget) bool { return t.Begun > 0 && !t.Settled() })
+	return slices.ContainsFunc(s.Targets(), func(t JobTarget) bool { return t.Begun > 0 && t.Outcome != OutcomeRemoved })
 }
 
 // Again is the snapshot for judging its kept directories once more: recorded

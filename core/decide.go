@@ -23,6 +23,33 @@ func (a *attempt) decide() Step {
 			Cure:   []Remedy{{What: "turn the switch on for the profile; it counts for directories launched from then on"}}})}
 	}
 
+	return a.whole(a.judged())
+}
+
+// whole lets a skip end a recorded begin only where nothing of the earlier
+// removal can follow any more: what it left was put right in this attempt, and
+// the time in which it may still start has passed. A removal that was sent, and
+// of which nobody heard again, can be as late as that (on its way, or still looking
+// before it makes its holder), and until then the row must know of it.
+func (a *attempt) whole(step Step) Step {
+	done, _ := step.(Done)
+	skipped, is := done.Outcome.(Skipped)
+	switch {
+	case !is || !a.snapshot.Begun:
+		return step
+	case !a.righted:
+		return a.unseen(skipped.Finding)
+	case a.clock <= a.snapshot.BegunUntil:
+		return Done{fail(Busy, fmt.Sprintf("a removal that was sent earlier may still start within %d seconds; until then this does not count: %s",
+			a.snapshot.BegunUntil-a.clock+1, skipped.Detail), skipped.Cure...)}
+	}
+	return step
+}
+
+// judged is everything after the snapshot's own word.
+func (a *attempt) judged() Step {
+	s := a.snapshot
+
 	// Where an earlier attempt recorded its begin, leftovers come first and
 	// ownership waits until they are put right.
 	var ownership *Ownership
@@ -68,6 +95,7 @@ func (a *attempt) decide() Step {
 	if end != nil {
 		return end
 	}
+	a.righted, a.clock = true, greeting.Clock
 	switch target {
 	case Absent:
 		if s.Begun {
@@ -110,10 +138,15 @@ func (a *attempt) decide() Step {
 	if end := a.ruled(facts); end != nil {
 		return end
 	}
-	if end := a.begun(); end != nil {
+	window := s.Window
+	if window <= 0 {
+		window = DefaultWindow
+	}
+	notAfter := greeting.Clock + window
+	if end := a.begun(notAfter); end != nil {
 		return end
 	}
-	return a.removed(dir, greeting)
+	return a.removed(dir, notAfter)
 }
 
 // unfit says why a snapshot cannot be acted on, in a sentence, or "".
@@ -409,9 +442,9 @@ func (a *attempt) proved(dir taskpath.Dir) Step {
 }
 
 // begun makes the intent durable. Up to here nothing has been touched.
-func (a *attempt) begun() Step {
+func (a *attempt) begun(notAfter int64) Step {
 	s := a.snapshot
-	answer, pending := ask[Begun](a, Begin{JobID: s.JobID, TaskID: s.TaskID, Attempt: s.Attempt, Target: s.Target})
+	answer, pending := ask[Begun](a, Begin{JobID: s.JobID, TaskID: s.TaskID, Attempt: s.Attempt, Target: s.Target, NotAfter: notAfter})
 	if pending != nil {
 		return pending
 	}
@@ -427,14 +460,10 @@ func (a *attempt) begun() Step {
 }
 
 // removed sends compare-and-remove and believes only a whole answer.
-func (a *attempt) removed(dir taskpath.Dir, greeting Greeting) Step {
+func (a *attempt) removed(dir taskpath.Dir, notAfter int64) Step {
 	s := a.snapshot
-	window := s.Window
-	if window <= 0 {
-		window = DefaultWindow
-	}
 	q := Remove{Root: dir.Root(), Segment: dir.Segment(), Manifest: a.evidence.Manifest,
-		JobID: s.JobID, Attempt: s.Attempt, NotAfter: greeting.Clock + window}
+		JobID: s.JobID, Attempt: s.Attempt, NotAfter: notAfter}
 	heard, pending := ask[Heard](a, q)
 	if pending != nil {
 		return pending

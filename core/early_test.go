@@ -173,7 +173,7 @@ func TestAC_D4_ASkipEndsTheBeginBeforeIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if snapshot, err = snapshot.WithBegun(target, 1); err != nil {
+	if snapshot, err = snapshot.WithBegun(Begin{Target: target, Attempt: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for name, row := range map[string]struct {

@@ -24,20 +24,21 @@ type JobSnapshot struct {
 // JobTarget is one distinct directory of a job snapshot with what is recorded
 // about it.
 type JobTarget struct {
-	Target   Target        // Enabled only where every entry of the directory is; Disposable what all of them allow
-	Outcome  string        // removed, skipped or failed; empty before the first attempt ended
-	Reason   Reason        // with skipped
-	Cause    Cause         // with skipped
-	Fault    Fault         // with failed
-	Final    bool          // with failed
-	Detail   string        // of the outcome
-	Cure     []Remedy      // of the outcome
-	Begun    int           // the attempt that last recorded its begin; 0 when none did
-	Profiles []string      // executor profiles the directory was launched by, where the capture noted them
-	Hooks    []SessionHook // how the sessions' cleanup scripts ended in it, one a session
-	Baseline string        // digest of the launch's baseline; empty where none is recorded or launches disagree
-	Notes    []string      // what people should know, such as launches that disagreed about the shell
-	Invalid  string        // why the target cannot be acted on; empty when it can
+	Target     Target        // Enabled only where every entry of the directory is; Disposable what all of them allow
+	Outcome    string        // removed, skipped or failed; empty before the first attempt ended
+	Reason     Reason        // with skipped
+	Cause      Cause         // with skipped
+	Fault      Fault         // with failed
+	Final      bool          // with failed
+	Detail     string        // of the outcome
+	Cure       []Remedy      // of the outcome
+	Begun      int           // the attempt that last recorded its begin; 0 when none did
+	BegunUntil int64         // with Begun: until when its removal may start, by the host's clock; 0 where none was recorded
+	Profiles   []string      // executor profiles the directory was launched by, where the capture noted them
+	Hooks      []SessionHook // how the sessions' cleanup scripts ended in it, one a session
+	Baseline   string        // digest of the launch's baseline; empty where none is recorded or launches disagree
+	Notes      []string      // what people should know, such as launches that disagreed about the shell
+	Invalid    string        // why the target cannot be acted on; empty when it can
 }
 
 // Settled reports whether the job has nothing left to do for the target.
@@ -55,7 +56,7 @@ var (
 	environmentKeys = []string{"id", "task_id", "executor_profile_id"}
 	targetKeys      = []string{"host", "port", "user", "host_fingerprint", "identity_source", "identity_file", "proxy_jump", "shell",
 		"workdir_root", "task_dir", "enabled", "outcome", "skip_reason", "detail", "reclaim"}
-	reclaimKeys = []string{"baseline", "begun", "cause", "cure", "disposable", "fault", "final", "hooks", "notes", "profiles"}
+	reclaimKeys = []string{"baseline", "begun", "begun_until", "cause", "cure", "disposable", "fault", "final", "hooks", "notes", "profiles"}
 )
 
 // maxDetail bounds every text we write into a row, in bytes.
@@ -217,6 +218,11 @@ func (e *entry) readReclaim(raw []byte) error {
 			return errors.New(`"begun" is no attempt`)
 		}
 	}
+	if m, ok := find(all, "begun_until"); ok && !isNull(m.value(raw)) {
+		if e.BegunUntil, err = strconv.ParseInt(string(m.value(raw)), 10, 64); err != nil {
+			return errors.New(`"begun_until" is no time`)
+		}
+	}
 	cause, err := textOf(all, raw, "cause")
 	if err != nil {
 		return err
@@ -354,7 +360,7 @@ func (t *JobTarget) merge(other JobTarget) {
 	if t.Invalid == "" {
 		t.Invalid = other.Invalid
 	}
-	t.Begun = max(t.Begun, other.Begun)
+	t.Begun, t.BegunUntil = max(t.Begun, other.Begun), max(t.BegunUntil, other.BegunUntil)
 	switch {
 	case t.Baseline == "":
 		t.Baseline = other.Baseline
@@ -393,11 +399,21 @@ func disagreements(kept, other Target) (notes []string) {
 	return notes
 }
 
-// WithBegun records the intent to remove target's directory. An error says that
-// the snapshot holds no such target.
-func (s JobSnapshot) WithBegun(target Target, attempt int) (JobSnapshot, error) {
-	return s.edited(target, func(e entry, raw []byte) ([]byte, error) {
-		return editReclaim(raw, change{"begun", []byte(strconv.Itoa(attempt))})
+// WithBegun records the intent to remove a target's directory. A skip that an
+// earlier attempt left there is no longer so. An error says that the snapshot
+// holds no such target.
+func (s JobSnapshot) WithBegun(q Begin) (JobSnapshot, error) {
+	return s.edited(q.Target, func(e entry, raw []byte) ([]byte, error) {
+		until := max(q.NotAfter, e.BegunUntil) // an earlier one may be allowed to start later
+		changes := []change{{"begun", []byte(strconv.Itoa(q.Attempt))}, {"begun_until", []byte(strconv.FormatInt(until, 10))}}
+		if e.Outcome == OutcomeSkipped {
+			var err error
+			if raw, err = edit(raw, change{"outcome", nil}, change{"skip_reason", nil}, change{"detail", nil}); err != nil {
+				return nil, err
+			}
+			changes = append(changes, change{"cause", nil}, change{"cure", nil})
+		}
+		return editReclaim(raw, changes...)
 	})
 }
 
@@ -449,7 +465,7 @@ func (s JobSnapshot) WithOutcome(target Target, o Outcome) (JobSnapshot, error) 
 		}
 		changes := []change{{"cause", cause}, {"fault", fault}, {"final", final}, {"cure", cure}}
 		if word == OutcomeSkipped {
-			changes = append(changes, change{"begun", nil})
+			changes = append(changes, change{"begun", nil}, change{"begun_until", nil})
 		}
 		return editReclaim(raw, changes...)
 	})

@@ -49,7 +49,7 @@ func TestASnapshotIsReadAsTheHostWroteIt(t *testing.T) {
 func TestAnEditTouchesOnlyItsOwnKeys(t *testing.T) {
 	s := parse(t, hostsRow)
 	target := s.Targets()[0].Target
-	begun, err := s.WithBegun(target, 3)
+	begun, err := s.WithBegun(Begin{Target: target, Attempt: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestAnyEditChangesExactlyTheTargetsOwnKeys(t *testing.T) {
 		after, err := before, error(nil)
 		var o Outcome
 		if rapid.Bool().Draw(t, "begin") {
-			after, err = before.WithBegun(target, 7)
+			after, err = before.WithBegun(Begin{Target: target, Attempt: 7})
 			wantBegun = 7
 		} else {
 			o = anyOutcome.Draw(t, "outcome")
@@ -403,7 +403,7 @@ func FuzzAnEditedSnapshotStaysReadable(f *testing.F) {
 				if err != nil {
 					t.Fatalf("%v\n%q", err, raw)
 				}
-				if edited, err = edited.WithBegun(target.Target, 2); err != nil {
+				if edited, err = edited.WithBegun(Begin{Target: target.Target, Attempt: 2}); err != nil {
 					t.Fatalf("%v\n%q", err, raw)
 				}
 				if len(edited.Targets()) != len(s.Targets()) {

@@ -103,6 +103,8 @@ type attempt struct {
 	diverged   *Diverged
 	evidence   Evidence // of the inventory, once it was answered
 	disposable string   // the kinds of build output that may go: what was frozen, less what was taken back since
+	righted    bool     // nothing is left of an earlier removal, or it was put right
+	clock      int64    // the host's, by the greeting, once righted
 }
 
 // ask reads the recorded answer to q, or returns the step that ends this run:

@@ -44,6 +44,9 @@ type Begin struct {
 	TaskID  string `json:"task_id"`
 	Attempt int    `json:"attempt"`
 	Target  Target `json:"target"`
+	// NotAfter is until when the removal may start, by the host's clock: it is kept
+	// with the begin (JobSnapshot.WithBegun).
+	NotAfter int64 `json:"not_after"`
 }
 
 func (Owner) query()     {}

@@ -39,9 +39,10 @@ type Snapshot struct {
 	JobID       string            `json:"job_id"`
 	TaskID      string            `json:"task_id"`
 	Trigger     Trigger           `json:"trigger"`
-	Attempt     int               `json:"attempt"` // counts from 1; the lease's token
-	At          int64             `json:"at"`      // start of the attempt, unix seconds
-	Begun       bool              `json:"begun"`   // an earlier attempt at this target recorded its begin
+	Attempt     int               `json:"attempt"`               // counts from 1; the lease's token
+	At          int64             `json:"at"`                    // start of the attempt, unix seconds
+	Begun       bool              `json:"begun"`                 // an earlier attempt at this target recorded its begin
+	BegunUntil  int64             `json:"begun_until,omitempty"` // by the host's clock: how long the removal of that begin may still start
 	Hook        Hook              `json:"hook"`
 	Environment *Environment      `json:"environment,omitempty"` // the job snapshot's copy
 	Target      Target            `json:"target"`

@@ -47,7 +47,7 @@ func (c attemptCommand) Run(ctx context.Context, t *terminal) error {
 	}
 	p := pass{rules: rules, owners: file, dialer: dialerFor(t, c.Local), reached: file.reached(), dry: c.DryRun, begin: intent.begin,
 		snapshot: core.Snapshot{JobID: file.JobID, TaskID: file.TaskID, Trigger: file.Trigger, Attempt: intent.attempt,
-			At: time.Now().Unix(), Begun: file.Begun || intent.begun, Hook: file.Hook, Target: file.Target.Target}}
+			At: time.Now().Unix(), Begun: file.Begun || intent.begun, BegunUntil: intent.until, Hook: file.Hook, Target: file.Target.Target}}
 	var record core.Record
 	if file.StopsSucceeded {
 		record = p.run(ctx, t)
@@ -85,6 +85,7 @@ func keep(path string, record core.Record) error {
 // leaves it.
 type intent struct {
 	begun   bool
+	until   int64 // by the host's clock: how long that begin's removal may still start
 	attempt int
 	begin   func(core.Record) error
 	// conclude forgets the intent once the outcome was told, and turns the
@@ -106,7 +107,7 @@ func (c attemptCommand) intentOf(file caseFile, t *terminal) (intent, error) {
 			return intent{}, usage("%s cannot be read: %w; it says that a removal had begun: look at the directory, then delete the file", mark, err)
 		}
 		if file.same(earlier) {
-			i.begun, i.attempt = true, earlier.Attempt+1
+			i.begun, i.until, i.attempt = true, earlier.BegunUntil, earlier.Attempt+1
 		} else {
 			t.say("reclaim: %s is of another case (job %s, %s) and does not count", mark, earlier.JobID, earlier.Target.TaskDir)
 		}
@@ -114,7 +115,9 @@ func (c attemptCommand) intentOf(file caseFile, t *terminal) (intent, error) {
 		return intent{}, usage("%s cannot be read: %w", mark, unwrapPath(err))
 	}
 	i.begin = func(r core.Record) error {
-		raw, err := json.Marshal(r.Snapshot)
+		noted := r.Snapshot
+		noted.BegunUntil = begunUntil(r)
+		raw, err := json.Marshal(noted)
 		if err != nil {
 			return err
 		}
@@ -158,7 +161,7 @@ func (c attemptCommand) intentInRecord(file caseFile) (intent, error) {
 	case err != nil:
 		return intent{}, usage("%w; it would be overwritten: name another file with --record", err)
 	case file.same(earlier.Snapshot):
-		i.begun, i.attempt = begunIn(earlier), earlier.Snapshot.Attempt+1
+		i.begun, i.until, i.attempt = begunIn(earlier), begunUntil(earlier), earlier.Snapshot.Attempt+1
 	case openEnded(earlier):
 		return intent{}, usage("record %s is of another case (job %s, %s) whose removal has begun and not ended; it must not be overwritten: name another file with --record",
 			c.Record, earlier.Snapshot.JobID, earlier.Snapshot.Target.TaskDir)

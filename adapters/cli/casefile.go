@@ -127,6 +127,18 @@ func begunIn(r core.Record) bool {
 	return begun && r.Result.Outcome != core.OutcomeSkipped
 }
 
+// begunUntil is until when a removal that the record knows of may start, by the
+// host's clock.
+func begunUntil(r core.Record) int64 {
+	until := r.Snapshot.BegunUntil
+	for _, e := range r.Transcript {
+		if q, is := e.Query.(core.Begin); is {
+			until = max(until, q.NotAfter)
+		}
+	}
+	return until
+}
+
 // openEnded reports whether a record is the only thing that knows of a removal
 // that may not have ended.
 func openEnded(r core.Record) bool { return begunIn(r) && r.Result.Outcome != core.OutcomeRemoved }

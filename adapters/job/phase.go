@@ -168,7 +168,7 @@ func (p *Phase) Run(ctx context.Context, j Job) (Report, error) {
 			continue
 		}
 		due = append(due, core.Snapshot{JobID: j.ID, TaskID: j.TaskID, Trigger: j.Trigger, Attempt: j.Attempt,
-			At: time.Now().Unix(), Begun: target.Begun > 0, Hook: j.Hook, Environment: snapshot.Environment(),
+			At: time.Now().Unix(), Begun: target.Begun > 0, BegunUntil: target.BegunUntil, Hook: j.Hook, Environment: snapshot.Environment(),
 			Target: target.Target, Baseline: target.Baseline, Invalid: target.Invalid, Labels: j.Labels, Window: int64(p.limit() / time.Second)})
 	}
 

@@ -323,7 +323,7 @@ func (s *Store) Begin(ctx context.Context, query core.Begin) (b core.Begun) {
 		}
 		b = core.Begun{Ending: core.BeginRecorded}
 		return s.edit(j, func(snapshot core.JobSnapshot) (core.JobSnapshot, error) {
-			return snapshot.WithBegun(query.Target, query.Attempt)
+			return snapshot.WithBegun(query)
 		})
 	})
 	if err != nil {

@@ -237,9 +237,14 @@ type outcome struct {
 }
 
 // simulate runs one seed to its end.
-func simulate(t *testing.T, seed uint64, broken string) (o outcome) {
+func simulate(t *testing.T, seed uint64, broken string) outcome {
+	return simulateWith(t, seed, broken, func(*world) {})
+}
+
+func simulateWith(t *testing.T, seed uint64, broken string, alter func(*world)) (o outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(seed, broken)
+		alter(w)
 		w.run()
 		o = outcome{w.failure, w.story, w.digest, w.counts}
 	})
@@ -252,6 +257,9 @@ const (
 )
 
 func (w *world) run() {
+	for range 1 + w.pick(2) {
+		w.hire()
+	}
 	for w.failure == nil {
 		synctest.Wait()
 		w.admit()
@@ -504,9 +512,6 @@ func newWorld(seed uint64, broken string) *world {
 			w.ledger.made(w, t, ids)
 			w.tell("somebody archives %s", t.id)
 		}
-	}
-	for range 1 + w.pick(2) {
-		w.hire()
 	}
 	w.ledger.siblings(w)
 	return w

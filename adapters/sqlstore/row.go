@@ -30,7 +30,7 @@ func (r *Rows) Begin(ctx context.Context, query core.Begin) core.Begun {
 			} else if on {
 				return snapshot, errHalted
 			}
-			return snapshot.WithBegun(query.Target, query.Attempt)
+			return snapshot.WithBegun(query)
 		})
 	})
 	switch {

@@ -373,6 +373,41 @@ func TestAShutdownWaitsNoLongerThanItsGraceForAPortThatDoesNotReturn(t *testing.
 	})
 }
 
+// A worker whose heartbeats failed makes its own lease due again, and may lease
+// the job anew before it has put the earlier attempt down.
+func TestAJobThatIsInTheSameHandsTwiceIsWaitedForTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{}
+		q.add("j", "t", "a")
+		q.fault = func(call string) error {
+			if call == "beat" {
+				return errors.New("the database is away")
+			}
+			return nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := map[int]bool{}
+		w := on(q, "w", nothingRuns, func(ctx context.Context, j job.Job) (job.Report, error) {
+			switch j.Attempt {
+			case 1:
+				<-ctx.Done()
+				time.Sleep(time.Minute) // a port that is slow to give up
+			default:
+				cancel()
+			}
+			ended[j.Attempt] = true
+			return job.Report{}, nil
+		})
+		w.Grace = time.Hour
+		if err := w.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if !ended[1] || !ended[2] {
+			t.Errorf("of two attempts in flight at the shutdown these were waited for: %v", ended)
+		}
+	})
+}
+
 func TestOnlyStaleLeasesAreRecovered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{}
