@@ -242,6 +242,7 @@ func checks(t *testing.T, n int, property func(*rapid.T)) {
 }
 
 func TestGoAndRegoDecideTheSame(t *testing.T) {
+	t.Parallel() // the only such test that sets rapid's flags
 	p := newPolicy(t)
 	start, n, seen := time.Now(), 0, map[string]int{}
 	checks(t, 20000, func(t *rapid.T) {
@@ -273,7 +274,7 @@ func TestWithAnyBarrierTakenAwayTheOtherTwoStillRefuse(t *testing.T) {
 		without[barrier] = p
 	}
 	alone := map[string]int{}
-	checks(t, 3000, func(t *rapid.T) {
+	checks(t, 1000, func(t *rapid.T) {
 		f := anyFacts(t)
 		f.Moment = mostly(t, "known moment", core.RemoveNow, core.Connect)
 		why := whyNot(f)
@@ -325,7 +326,7 @@ func TestEachBarrierAloneRefuses(t *testing.T) {
 		alone[barrier] = p
 	}
 	refused := map[string]int{}
-	checks(t, 3000, func(t *rapid.T) {
+	checks(t, 1000, func(t *rapid.T) {
 		f := anyFacts(t)
 		f.Moment = mostly(t, "known moment", core.RemoveNow, core.Connect)
 		why := whyNot(f)

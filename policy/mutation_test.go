@@ -129,6 +129,7 @@ var equivalent = map[string]string{
 }
 
 func TestEveryConditionIsHeldByATest(t *testing.T) {
+	t.Parallel()
 	modules, err := embedded()
 	if err != nil {
 		t.Fatal(err)

@@ -305,7 +305,12 @@ func killing(t *testing.T, w *world, meanwhile func(), environment ...string) {
 	// as many attempts must not use the job up. A row that is running counts anew
 	// only while no worker is there to hold it.
 	hurry := func(states string) {
-		w.exec(`UPDATE task_resource_cleanup_jobs SET next_attempt_at = NULL, attempts = CASE WHEN attempts > 1 THEN 1 ELSE attempts END WHERE state IN (` + states + `)`)
+		if err := patiently(func() error { // on a busy machine SQLite may not let us write for a while
+			_, err := w.db.Exec(`UPDATE task_resource_cleanup_jobs SET next_attempt_at = NULL, attempts = CASE WHEN attempts > 1 THEN 1 ELSE attempts END WHERE state IN (` + states + `)`)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	some := func() { time.Sleep(200*time.Millisecond + time.Duration(rand.IntN(1800))*time.Millisecond) } // at any moment
 	for i := range kills {
