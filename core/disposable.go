@@ -121,7 +121,7 @@ func excusal(all []Excused) *Excusal {
 	return sum
 }
 
-// ExcusedText says what was excused, in words; "" for nothing.
+// ExcusedText says what was excused, in one line; "" for nothing.
 func ExcusedText(all []Excused) string {
 	var parts []string
 	for _, e := range all {

@@ -108,7 +108,7 @@ func Run(ctx context.Context, in Invocation) (status int) {
 	parser, err := kong.New(&commands, kong.Name("reclaim"), kong.Description(description),
 		kong.Writers(t.stdout, t.stderr), kong.Exit(func(code int) { panic(exiting(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 80}),
-		kong.Vars{"db": "The database: sqlite:FILE or postgres://USER@HOST/NAME. Left out: RECLAIM_DB."},
+		kong.Vars{"db": "The database: sqlite:FILE or postgres://USER@HOST/NAME. Left out: RECLAIM_DB.", "kinds": kindWords()},
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(t))
 	if err != nil {
 		return t.fail(err)

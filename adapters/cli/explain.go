@@ -97,6 +97,9 @@ func opening(s core.Snapshot) string {
 	} else {
 		text += " When it was made, the executor profile had not opted in."
 	}
+	if s.Target.Disposable != "" {
+		text += " Build output of these kinds might go with it: " + strings.ReplaceAll(s.Target.Disposable, ",", ", ") + "."
+	}
 	switch s.Hook {
 	case core.HookRan:
 		text += " The profile's cleanup script had run to its end."
@@ -269,6 +272,7 @@ func settlementSays(q core.Settle, said core.Said) []string {
 
 func inventorySays(e core.Evidence) []string {
 	says := []string{fmt.Sprintf("%s in %d entries; checkouts judged: %d.", bytesOf(e.Bytes), e.Entries, len(e.Checkouts))}
+	says = append(says, excusedSays(e.Excused)...)
 	for _, c := range e.Checkouts {
 		line := fmt.Sprintf("%s (%s): %s", c.Path, c.Kind, c.Verdict)
 		if word := why(string(c.Reason), string(c.Cause)); word != "" {
@@ -280,6 +284,14 @@ func inventorySays(e core.Evidence) []string {
 		says = append(says, why(string(f.Reason), string(f.Cause))+": "+f.Detail)
 	}
 	return append(says, e.Notes...)
+}
+
+// excusedSays tells what build output goes as well, a line a kind.
+func excusedSays(all []core.Excused) (says []string) {
+	for _, e := range all {
+		says = append(says, fmt.Sprintf("Build output that may go, %s: %s in %d entries of %d trees.", e.Kind, bytesOf(e.Bytes), e.Entries, e.Trees))
+	}
+	return says
 }
 
 func removalSays(o core.Outcome) []string {

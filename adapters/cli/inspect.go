@@ -20,6 +20,7 @@ type inspectCommand struct {
 	Identity    string   `placeholder:"FILE" help:"The private key to log in with. Left out: the SSH agent, else ~/.ssh/id_ed25519."`
 	ProxyJump   string   `placeholder:"J" help:"Jump hosts on the way, as in ssh -J."`
 	Shell       string   `placeholder:"S" help:"The shell to run scripts with on the host. Left out: the account's login shell."`
+	Disposable  string   `placeholder:"KINDS" help:"Kinds of build output that may go with it, parted by commas: ${kinds}."`
 	Record      string   `placeholder:"FILE" help:"Keep the record in FILE, for replay and explain."`
 	Policy      []string `placeholder:"FILE" sep:"none" help:"An operator's policy to ask as well; may be given more than once."`
 	JSON        bool     `help:"Print the result as one JSON document."`
@@ -42,6 +43,9 @@ func (c inspectCommand) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	if target.Disposable, err = core.WriteDisposable(c.Disposable); err != nil {
+		return usage("--disposable: %w", err)
+	}
 	task := "inspect"
 	environment := &core.Environment{ID: "inspect", TaskID: task}
 	rules, err := rulesFrom(c.Policy)
@@ -49,7 +53,7 @@ func (c inspectCommand) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	p := pass{rules: rules, dry: true, dialer: dialerFor(t, c.Local), reached: target,
-		owners: caseFile{Ownership: core.Ownership{TaskTerminal: true, OptInNow: core.On, Environment: environment}},
+		owners: caseFile{Ownership: core.Ownership{TaskTerminal: true, OptInNow: core.On, Disposable: target.Disposable, Environment: environment}},
 		snapshot: core.Snapshot{JobID: "inspect", TaskID: task, Trigger: core.Archive, Attempt: 1, At: time.Now().Unix(),
 			Hook: core.HookNone, Environment: environment, Target: target}}
 	record := p.run(ctx, t)

@@ -173,7 +173,7 @@ func TestEveryCommandIsKnownAndTried(t *testing.T) {
 		}
 		tried += string(text)
 	}
-	parser, err := kong.New(&grammar{}, kong.Name("reclaim"), kong.Vars{"db": ""})
+	parser, err := kong.New(&grammar{}, kong.Name("reclaim"), kong.Vars{"db": "", "kinds": ""})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,12 @@ func (t *terminal) result(r core.Result, asJSON bool) error {
 			return ""
 		})
 	}
+	if len(r.Excused) > 0 {
+		t.printf("\n")
+		for _, line := range excusedSays(r.Excused) {
+			t.item(line)
+		}
+	}
 	t.cures(r.Cure)
 	if r.Record != "" {
 		t.printf("\nrecord: %s\n", clean(r.Record))

@@ -507,11 +507,14 @@ type profileView struct {
 	Tree    string `json:"tree"`
 	Reclaim bool   `json:"reclaim"`
 	Stored  string `json:"stored"` // as stored; only the exact word true is on
+	// The kinds of build output that may go with its directories; left out for none.
+	Disposable string `json:"disposable,omitempty"`
 }
 
 func viewProfile(p ports.Profile) profileView {
 	root := strings.TrimRight(cmp.Or(strings.TrimSpace(p.Root), "~/.kandev"), "/")
-	return profileView{ID: p.ID, Name: p.Name, Host: cmp.Or(p.Host, p.Alias, p.Executor), Tree: root + "/tasks/", Reclaim: p.Reclaim == "true", Stored: p.Reclaim}
+	return profileView{ID: p.ID, Name: p.Name, Host: cmp.Or(p.Host, p.Alias, p.Executor), Tree: root + "/tasks/", Reclaim: p.Reclaim == "true", Stored: p.Reclaim,
+		Disposable: core.ReadDisposable(p.Disposable)}
 }
 
 func (c profilesCommand) Run(ctx context.Context, t *terminal) error {
@@ -545,6 +548,11 @@ func (c profilesCommand) Run(ctx context.Context, t *terminal) error {
 		}
 		return ""
 	})
+	for _, v := range views {
+		if v.Disposable != "" {
+			t.item(fmt.Sprintf("with directories of %s build output may go: %s", clean(v.ID), strings.ReplaceAll(v.Disposable, ",", ", ")))
+		}
+	}
 	return nil
 }
 
@@ -557,25 +565,60 @@ func onOff(on bool) string {
 
 type profileCommand struct {
 	Add profileAddCommand `cmd:"" help:"Write down where tasks run and how to get there; its switch is off."`
-	Set profileSetCommand `cmd:"" help:"Turn the switch of one executor profile on or off."`
+	Set profileSetCommand `cmd:"" help:"Turn the switch of one executor profile on or off, and say which build output may go."`
 }
 
 type profileSetCommand struct {
 	ID      string `arg:"" help:"The profile's id."`
-	Reclaim string `required:"" enum:"on,off" placeholder:"on|off" help:"on: directories of tasks launched from now on with this profile are removed for good when the task is archived or deleted, if nothing in them would be lost."`
-	DB      string `name:"db" placeholder:"DSN" help:"${db}"`
-	JSON    bool   `help:"Print one JSON document."`
+	Reclaim string `default:"" enum:"on,off," placeholder:"on|off" help:"on: directories of tasks launched from now on with this profile are removed for good when the task is archived or deleted, if nothing in them would be lost."`
+	// A pointer: "" takes every kind away.
+	Disposable *string `placeholder:"KINDS" help:"Which kinds of build output may go with directories launched from now on, parted by commas; empty: none. The kinds: ${kinds}."`
+	DB         string  `name:"db" placeholder:"DSN" help:"${db}"`
+	JSON       bool    `help:"Print one JSON document."`
+}
+
+// kindWords are the kinds of build output, for a help text.
+func kindWords() string {
+	var words []string
+	for _, kind := range core.DisposableKinds() {
+		words = append(words, kind.Word)
+	}
+	return strings.Join(words, ",")
+}
+
+func (profileSetCommand) Help() string {
+	text := "What the kinds of build output mean. Each is judged by what its tool leaves, only where a tracked\n.gitignore excludes it, and never with a person's file, a secret or a repository in it:\n\n"
+	for _, kind := range core.DisposableKinds() {
+		text += fmt.Sprintf("  %-9s %s\n", kind.Word, kind.Means)
+	}
+	return text
 }
 
 func (c profileSetCommand) Run(ctx context.Context, t *terminal) error {
+	if c.Reclaim == "" && c.Disposable == nil {
+		return usage("say what to set: --reclaim on|off, --disposable KINDS, or both")
+	}
+	if c.Disposable != nil {
+		if _, err := core.WriteDisposable(*c.Disposable); err != nil {
+			return usage("--disposable: %w", err)
+		}
+	}
 	store, done, err := t.ours(ctx, c.DB)
 	if err != nil {
 		return err
 	}
 	defer done()
 	desk := store.Desk()
-	if err := desk.SetReclaim(ctx, c.ID, c.Reclaim == "on"); err != nil {
-		return at("profile "+c.ID, err)
+	// The kinds first: a switch that comes on finds them as they are meant.
+	if c.Disposable != nil {
+		if err := desk.SetDisposable(ctx, c.ID, *c.Disposable); err != nil {
+			return at("profile "+c.ID, err)
+		}
+	}
+	if c.Reclaim != "" {
+		if err := desk.SetReclaim(ctx, c.ID, c.Reclaim == "on"); err != nil {
+			return at("profile "+c.ID, err)
+		}
 	}
 	all, err := desk.Profiles(ctx)
 	if err != nil {
@@ -594,6 +637,16 @@ func (c profileSetCommand) Run(ctx context.Context, t *terminal) error {
 			t.paragraph("  ", fmt.Sprintf("A task launched with it from now on leaves a directory below %s on %s that is removed for good when the task is archived or deleted, if nothing in it would be lost. Un-archiving makes the checkout again. Existing directories are not touched.", v.Tree, v.Host))
 		} else {
 			t.printf("%s for profile %s (%s)\n  every directory stays\n", t.paint(good, "off"), clean(v.ID), clean(v.Name))
+		}
+		if c.Disposable != nil {
+			for _, kind := range core.DisposableKinds() {
+				if strings.Contains(","+v.Disposable+",", ","+kind.Word+",") {
+					t.item("with directories launched from now on may go, as " + kind.Word + ": " + kind.Means)
+				}
+			}
+			if v.Disposable == "" {
+				t.item("no build output may go: every ignored file keeps its directory")
+			}
 		}
 	}
 	return nil

@@ -2,8 +2,10 @@ package web
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
+	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/core/taskpath"
 	"github.com/kandev/reclaim/ports"
 )
@@ -21,6 +23,29 @@ func (p profile) Odd() string {
 		return ""
 	}
 	return p.Reclaim
+}
+
+// kind is one kind of build output on the page of profiles.
+type kind struct {
+	core.DisposableKind
+	On bool
+}
+
+// Kinds are the kinds of build output with what each means.
+func (p profile) Kinds() (all []kind) {
+	on := strings.Split(core.ReadDisposable(p.Disposable), ",")
+	for _, k := range core.DisposableKinds() {
+		all = append(all, kind{k, slices.Contains(on, k.Word)})
+	}
+	return all
+}
+
+// OddKinds is the stored setting where some of it counts as absent.
+func (p profile) OddKinds() string {
+	if core.ReadDisposable(p.Disposable) == p.Disposable {
+		return ""
+	}
+	return p.Disposable
 }
 
 // BlastHost is the machine the switch speaks of: the explicit host, else the

@@ -114,6 +114,9 @@ func story(filed ports.Filed) recordPage {
 	} else {
 		page.Opening = append(page.Opening, "When the directory was launched, the profile had not opted in.")
 	}
+	if s.Target.Disposable != "" {
+		page.Opening = append(page.Opening, "Build output of these kinds might go with it: "+strings.ReplaceAll(s.Target.Disposable, ",", ", ")+".")
+	}
 	switch s.Hook {
 	case core.HookRan:
 		page.Opening = append(page.Opening, "The profile's cleanup script ran to its end.")
@@ -290,7 +293,11 @@ func (out *row) said(q core.Query, said core.Said) {
 		if e.Safe() {
 			verdict = "Nothing would be lost."
 		}
-		out.Answer = append([]string{verdict, fmt.Sprintf("%d entries, %s.", e.Entries, bytesOf(e.Bytes))}, e.Notes...)
+		out.Answer = []string{verdict, fmt.Sprintf("%d entries, %s.", e.Entries, bytesOf(e.Bytes))}
+		if len(e.Excused) > 0 {
+			out.Answer = append(out.Answer, "Build output that may go: "+core.ExcusedText(e.Excused)+".")
+		}
+		out.Answer = append(out.Answer, e.Notes...)
 	case core.Remove:
 		switch o := q.Judge(said).(type) {
 		case core.Removed:

@@ -124,6 +124,28 @@ func (c *Console) switchOff(r *http.Request) (answer, error) {
 	return answer{to: "/profiles?did=off"}, nil
 }
 
+// setDisposable stores which kinds of build output may go, only for the host and
+// tree that the person saw.
+func (c *Console) setDisposable(r *http.Request) (answer, error) {
+	p, err := c.profile(r)
+	if err != nil {
+		return answer{}, err
+	}
+	host, _ := p.BlastHost()
+	if r.PostFormValue("host") != host || r.PostFormValue("tree") != p.Tree() {
+		return answer{to: "/profiles?did=looked"}, nil
+	}
+	kinds, err := core.WriteDisposable(strings.Join(r.PostForm["kind"], ","))
+	if err != nil {
+		return answer{}, fmt.Errorf("%w: %w", ports.ErrRefused, err)
+	}
+	if err := c.Store.SetDisposable(r.Context(), p.ID, kinds); err != nil {
+		return answer{}, err
+	}
+	c.did(r, "the kinds of build output that may go were set", "profile", p.ID, "kinds", kinds, "host", host, "tree", p.Tree())
+	return answer{to: "/profiles?did=kinds"}, nil
+}
+
 type keptPage struct {
 	Kept    []ports.Kept
 	All     int // before the filter

@@ -578,6 +578,28 @@ var storageClauses = []storageClause{
 		}
 		b.notFound(b.desk.SetReclaim(ctx, "p-9", true))
 	}},
+	{"a profile's kinds of build output are written in order, a word that is none refuses them all", func(b *bench) {
+		b.settle()
+		b.seed.PutProfile(b.TB, "p-1", `{"ssh_host":"box"}`, `{ "x" : "1e2" }`)
+		kinds := func() string {
+			b.Helper()
+			got, err := b.desk.Profiles(ctx)
+			b.must(err)
+			return got[0].Disposable
+		}
+		b.must(b.desk.SetDisposable(ctx, "p-1", " web, node"))
+		if got := kinds(); got != "node,web" {
+			b.Errorf("stored %q", got)
+		}
+		if err := b.desk.SetDisposable(ctx, "p-1", "node,moon"); !errors.Is(err, ports.ErrRefused) || kinds() != "node,web" {
+			b.Errorf("a word that is no kind: %v, stored %q", err, kinds())
+		}
+		b.must(b.desk.SetDisposable(ctx, "p-1", ""))
+		if got := kinds(); got != "" {
+			b.Errorf("stored %q", got)
+		}
+		b.notFound(b.desk.SetDisposable(ctx, "p-9", "node"))
+	}},
 	{"jobs are listed newest first, by state, and found by id", func(b *bench) {
 		b.settle()
 		for i := range 3 {

@@ -267,6 +267,22 @@ var rowClauses = []rowClause{
 		b.seed.PutProfile(b.TB, "p-2", `{}`, `{"ssh_reclaim_task_dir":"true"}`)
 		b.want(string(b.owner().OptInNow), string(core.On))
 	}},
+	{"what every profile of the directory lets go is told, and nothing the directory was not launched with", func(b *rowBench) {
+		b.settle()
+		ask := func(frozen string) string {
+			t := target
+			t.Disposable = frozen
+			return b.rows.Owner(ctx, core.Owner{Look: core.FirstLook, JobID: "job-1", TaskID: "t-1", Environment: "env-1", Target: t}).Disposable
+		}
+		b.seed.PutProfile(b.TB, "p-1", `{}`, `{"ssh_reclaim_task_dir":"true","ssh_reclaim_disposable":"node,rust,moon"}`)
+		b.want(ask("node,rust,web"), "node,rust")
+		b.want(ask(""), "")
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-1", TaskID: "t-1", Runtime: "ssh", Status: "stopped", ProfileID: "p-2", Metadata: metadata()})
+		b.seed.PutProfile(b.TB, "p-2", `{}`, `{"ssh_reclaim_task_dir":"true","ssh_reclaim_disposable":"rust,go"}`)
+		b.want(ask("node,rust,web"), "rust")
+		b.seed.PutProfile(b.TB, "p-2", `{}`, `{"ssh_reclaim_task_dir":"true"}`)
+		b.want(ask("node,rust,web"), "")
+	}},
 	{"an environment that went to another task is told as it is", func(b *rowBench) {
 		b.settle()
 		b.seed.PutTask(b.TB, Task{ID: "t-2"})
