@@ -551,14 +551,29 @@ probe_files() {
 		other=${rest_other%%"$newline"*} rest_other=${rest_other#*"$newline"}
 		case $other in "$W") ;; "$W"/*) excused=$excused${other#"$W"/}/$newline ;; esac
 	done
+	# A sparse index names directories. Reading it whole would write their trees.
+	sparse='' filled=''
+	if [ -e "$D/info/sparse-checkout" ] && grep -q sdir "$D/index" 2>/dev/null; then
+		sparse=--sparse
+		set -- "$@" -c index.sparse=true -c core.sparseCheckout=true -c core.sparseCheckoutCone=true -c sparse.expectFilesOutsideOfPatterns=true
+		rest_path=$(g "$@" ls-files --sparse -s -z | tr '\000\012' '\012\001' | sed -n 's/^040000 [^	]*	//p')$newline
+		while [ -n "$rest_path" ] && [ -z "$filled" ]; do
+			path=${rest_path%%"$newline"*} rest_path=${rest_path#*"$newline"}
+			[ -n "$path" ] && [ -d "$W/$path" ] && [ -n "$(find "$W/$path" ! -type d 2>&1 | sed 1q)" ] && filled=$path
+		done
+	fi
 	own=''
 	case $D in "$W"/.git) ;; "$W"/*) own=${D#"$W"/}/ ;; esac
 	# disposable: candidates
 	out=$({
 		# disposable: told
-		g "$@" ls-files -v -s -z
+		g "$@" ls-files $sparse -v -s -z
 		printf '@ %s\0' $?
-		g "$@" status --porcelain -z --untracked-files=all --ignored --ignore-submodules=dirty
+		if [ -z "$filled" ]; then
+			g "$@" status --porcelain -z --untracked-files=all --ignored --ignore-submodules=dirty
+		else
+			printf ' M %s is outside the sparse checkout and holds files\0' "$filled"
+		fi
 		printf '@ %s\0' $?
 	} 2>&1 | tr '\000\012' '\012\001' | excused=$excused own=$own kandev=$kandev i=$i awk '
 		BEGIN {
@@ -581,7 +596,8 @@ probe_files() {
 			files++
 			mode = substr($0, 3, 6); tag = substr($0, 1, 1)
 			# disposable: tracked
-			if (mode == "160000") { t = index($0, "\t"); p = substr($0, t + 1); link[p] = 1; if (p ~ /\001/) odd++; else print "L " p }
+			if (mode == "160000") { t = index($0, "\t"); p = substr($0, t + 1); link[p] = 1; if (p ~ /\001/) odd++; else { print "L " p; if (tag != "H" && tag != "M") print "F " $0 } }
+			else if (mode == "040000") { if ($0 ~ /\001/) odd++; files-- }
 			else if (tag != "H" && tag != "M") { if ($0 ~ /\001/) odd++; else print "F " $0 }
 			next
 		}
@@ -632,6 +648,11 @@ probe_hidden() {
 		}
 		bits=${entry#? } && want=${bits#* }
 		bits=${bits%% *} want=${want%% *}
+		if [ "$bits" = 160000 ] && [ -d "$W/$path" ] && [ ! -L "$W/$path" ]; then
+			[ ! -e "$W/$path/.git" ] || [ "$(GIT_CEILING_DIRECTORIES=$W command git --no-pager -C "$W/$path" rev-parse -q --verify HEAD 2>/dev/null </dev/null)" = "$want" ] ||
+				{ hidden=$((hidden + 1)) && sample_of hidden "$path"; }
+			continue
+		fi
 		if [ -L "$W/$path" ] || [ "$bits" = 120000 ]; then
 			[ -L "$W/$path" ] && [ "$bits" = 120000 ] &&
 				have=$(cd "$W" && readlink -n "./$path" | command git -C / hash-object --stdin 2>/dev/null) && [ "$have" = "$want" ] && continue
@@ -822,6 +843,7 @@ probe_remotes() {
 			leads "$url"
 			case $settings in *"${newline}vcs $remote$newline"* | "vcs $remote$newline"*) where=helper ;; esac
 			case $trusted$distrusted in *"$newline$remote$newline"*) ;; *) configured=$((configured + 1)) ;; esac
+			[ ! -L "$common/refs/remotes" ] && [ ! -L "$common/refs/remotes/$remote" ] || where=unknown
 			case $where in
 			network | local)
 				case $trusted in *"$newline$remote$newline"*) ;; *) trusted=$trusted$remote$newline ;; esac
@@ -850,7 +872,7 @@ probe_refs() {
 	scope=all
 	case $survives$kind in yes* | novanished_worktree) scope=own ;; esac
 	listed=$(
-		g for-each-ref --format='%(objectname) %(objecttype) %(*objecttype) %(refname)' 2>&1
+		g for-each-ref --format='%(objectname) %(objecttype) %(*objecttype) %(if)%(symref)%(then)%(symref):%(end)%(refname)' 2>&1
 		printf '@ %s\n' $?
 	)
 	# Tags that came with the clone, where that can be shown.
@@ -876,13 +898,19 @@ probe_refs() {
 	esac
 	proven_here=''
 	[ -z "$came" ] || upheld
+	# A stash whose ref is gone stays in its log; annexed content is named by no ref.
+	lone=0 annexed=''
+	if [ "$scope" = all ]; then
+		case $listed in *' refs/stash'*) ;; *) [ -s "$common/logs/refs/stash" ] && lone=1 ;; esac
+		[ -d "$common/annex/objects" ] && annexed=$(find "$common/annex/objects" ! -type d 2>&1 | sed 1q)
+	fi
 	sorted=$({
 		printf '%s' "$trusted" | sed 's/^/trust /'
 		printf '\n%s' "$distrusted" | sed 's/^/distrust /'
 		printf '\n%s' "$settings"
 		printf '\n%s\n' "$cloned"
 		printf 'listing\n%s\n' "$listed"
-	} | scope=$scope awk '
+	} | scope=$scope lone=$lone annexed=${annexed:+1} awk '
 		function covers(dst, ref,  star) {
 			star = index(dst, "*")
 			if (!star) return dst == ref
@@ -897,12 +925,13 @@ probe_refs() {
 		!listing && $1 == "listing" { listing = 1; next }
 		!listing { next }
 		/^warning: ignoring (broken|dangling)/ { print "B " $NF; next }
+		{ colon = index($NF, ":"); names = substr($NF, 1, colon ? colon - 1 : 0); $NF = substr($NF, colon + 1) }
 		NF != 3 && NF != 4 || $1 !~ /^[0-9a-f]+$/ || $NF !~ /^refs\// { odd++; next }
 		{
 			refs++; ref = $NF; type = $2; deep = NF == 4 ? $3 : ""
 			if (scope == "own") { if (ref ~ /^refs\/(bisect|worktree|rewritten)\//) { print "P " $1; own++; if (type != "commit" && !loose++) first = ref } }
 			if (ref == "refs/stash") { if (scope == "all") stash++; next }
-			if (ref ~ /^refs\/remotes\//) {
+			if (ref ~ /^refs\/remotes\// && (names == "" || names ~ /^refs\/remotes\//)) {
 				good = 0
 				for (k = 1; k <= r; k++) if (dst[k] != "" && covers(dst[k], ref)) { if ((who[k] in trust) && !(who[k] in distrust)) good = good ? good : k; else { good = -1; break } }
 				if (good > 0) { tracked++; if (!(($1 " " who[good]) in was)) { was[$1 " " who[good]] = 1; print "N " $1 " " who[good] } next }
@@ -910,7 +939,8 @@ probe_refs() {
 			if (ref in cloned && cloned[ref] == $1) { proven++; print "N " $1; next }
 			if (scope == "all" && type != "commit") { if (!loose++) first = ref }
 		}
-		END { printf "C %d %d %d %d %d %d %d\n", rc == "" ? 99 : rc, refs, stash, tracked, proven, loose, odd; if (first != "") print "S " first }')
+		END { stash += ENVIRON["lone"]; if (ENVIRON["annexed"] != "") { loose++; first = "annex/objects" }
+		  printf "C %d %d %d %d %d %d %d\n", rc == "" ? 99 : rc, refs, stash, tracked, proven, loose, odd; if (first != "") print "S " first }')
 	negatives='' positives='' counted='' dangling=0 first=''
 	negatives=$(printf '%s\n' "$sorted" | sed -n 's/^N //p')${proven_here:+$newline}$proven_here
 	positives=$(printf '%s\n' "$sorted" | sed -n 's/^P //p')
@@ -985,6 +1015,10 @@ probe_unpushed() {
 			w[1] != w[2] && $2 !~ /'"$follows"'/ { tip(w[1]) }
 			END { tip(now) }' "$D/logs/HEAD" 2>/dev/null)
 	fi
+	# Without a log of HEAD every commit at hand may be one that it left.
+	if [ -n "$tree" ] && [ "$scope" = all ] && [ ! -f "$D/logs/HEAD" ]; then
+		left=$(g cat-file --batch-all-objects --batch-check='%(objecttype) %(objectname)' 2>/dev/null | sed -n 's/^commit //p')
+	fi
 	extra=$left
 	if [ "$scope" = own ] && [ -z "$head$positives$extra" ]; then
 		record unpushed "$i" 0 0
@@ -1010,7 +1044,7 @@ probe_unpushed() {
 		holders=$({
 			unpushed --max-count=2000
 			printf 'listing\n%s\n' "$listed"
-		} | awk '/^listing$/ { l = 1; next } !l { c[$1] = 1; next } $1 in c && n < 3 && $NF !~ /^refs\/stash$/ { n++; print $NF }')
+		} | awk '/^listing$/ { l = 1; next } !l { c[$1] = 1; next } $1 in c && n < 3 && $NF !~ /^refs\/stash$/ { n++; sub(/^.*:/, "", $NF); print $NF }')
 		rest_ref=$holders$newline
 		while [ -n "$rest_ref" ]; do
 			ref=${rest_ref%%"$newline"*} rest_ref=${rest_ref#*"$newline"}
@@ -1022,13 +1056,14 @@ probe_unpushed() {
 	# again: not by a later entry of the log, not at a tip.
 	tips=0 rc=0
 	if [ -n "$left" ]; then
-		lost=$(printf '%s\n' "$left" | gs rev-list --ignore-missing --stdin --not --all 2>/dev/null) || rc=$?
+		lost=$(printf '%s\n' "$left" | gs rev-list --parents --ignore-missing --stdin --not --all 2>/dev/null) || rc=$?
+		[ -f "$D/logs/HEAD" ] || lost=$(printf '%s\n' "$lost" | awk '{ c[NR] = $1; for (k = 2; k <= NF; k++) kept[$k] = 1 } END { for (k = 1; k <= NR; k++) if (!(c[k] in kept)) print c[k] }')
 		lost=$(printf '%s\nleft\n%s\n' "$lost" "$left" | awk '/^left$/ { l = 1; next } !l { c[$1] = 1; next } $1 in c')
 		proven=$(printf '%s\n' "$negatives" | sed -n 's/^\([0-9a-f][0-9a-f]*\).*/\1/p')
 		if [ "$rc" = 0 ] && [ -n "$lost" ]; then
 			names=$({
 				printf '%s\n%s\n' "$lost" "$proven"
-				awk '{ print $2 }' "$D/logs/HEAD"
+				[ ! -f "$D/logs/HEAD" ] || awk '{ print $2 }' "$D/logs/HEAD"
 				printf '%s\n' "$listed" | sed -n 's/^\([0-9a-f][0-9a-f]*\) commit .*/\1/p'
 			} | sed '/^$/d;s/$/^{tree}/' | awk '!was[$0]++')
 			tips=$({
@@ -1037,7 +1072,7 @@ probe_unpushed() {
 				printf '%s\n' "$names" | sed 's/^/name /'
 				printf '%s\n' "$listed" | sed -n 's/^\([0-9a-f][0-9a-f]*\) commit .*/tip \1/p'
 				printf '%s\n' "$proven" | sed 's/^/tip /'
-				sed 's/^/log /' "$D/logs/HEAD"
+				[ ! -f "$D/logs/HEAD" ] || sed 's/^/log /' "$D/logs/HEAD"
 			} | awk '
 				$1 == "lost" { lost[$2] = 1; next }
 				$1 == "tree" { id[++t] = $3 == "tree" ? $2 : ""; next }
@@ -1053,6 +1088,7 @@ probe_unpushed() {
 				}
 				END {
 					if (now in lost) gone[now] = n
+					if (!n) for (c in lost) gone[c] = 0
 					for (c in lost) if (c in gone) { t = of[c]; if (t == "" || !(t in again) || again[t] <= gone[c]) k++ }
 					print k + 0
 				}')

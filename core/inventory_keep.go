@@ -300,7 +300,9 @@ func keepRefs(r *reading, v cells) {
 	if v.n(2) > 0 {
 		r.keep(StashPresent, Stashed, []Remedy{{What: "apply or drop the stash", Run: r.git("stash list")}}, "a stash is kept in refs/stash")
 	}
-	if v.n(5) > 0 {
+	if samples := r.samples[r.at.index+" loose"]; v.n(5) > 0 && len(samples) > 0 && samples[0] == "annex/objects" {
+		r.keep(UnpushedCommits, LocalRefs, []Remedy{{What: "see that another place has the content, then drop it here", Run: r.git("annex drop --all")}}, "git-annex keeps content here, and whether another place has it is not known")
+	} else if v.n(5) > 0 {
 		r.keep(UnpushedCommits, LocalRefs, []Remedy{{What: "push the tag, or delete it", Run: r.git("for-each-ref")}}, "%d refs hold objects that no remote is known to have%s", v.n(5), r.shown("loose"))
 	}
 }
