@@ -25,6 +25,28 @@ export GIT_OPTIONAL_LOCKS GIT_TERMINAL_PROMPT GIT_ALLOW_PROTOCOL GIT_NO_LAZY_FET
 export GIT_GRAFT_FILE GIT_ATTR_NOSYSTEM GIT_LITERAL_PATHSPECS GIT_PAGER GIT_EDITOR GIT_ASKPASS
 export GIT_SSH_COMMAND GIT_TRACE GIT_TRACE2 GIT_TRACE2_EVENT GIT_TRACE2_PERF GIT_TRACE_SETUP
 
+# The printf of mksh is a program, and takes no word of more than 128 KiB.
+case ${KSH_VERSION-} in
+*MIRBSD* | *LEGACY*)
+	printf() {
+		case $1 in *%[!s]* | *\\0*) command printf "$@"; return ;; esac
+		printf_form=$1
+		shift
+		while :; do
+			printf_rest=$printf_form
+			while :; do
+				case $printf_rest in *%s*) ;; *) break ;; esac
+				print -n -- "${printf_rest%%"%s"*}" && print -nr -- "${1-}" || return 1
+				printf_rest=${printf_rest#*"%s"}
+				[ $# -eq 0 ] || shift
+			done
+			print -n -- "$printf_rest" || return 1
+			[ $# -gt 0 ] || return 0
+		done
+	}
+	;;
+esac
+
 # field BYTES: leaves the bytes in $field as one word of a record.
 field() {
 	case $1 in
