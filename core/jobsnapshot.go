@@ -405,7 +405,10 @@ func disagreements(kept, other Target) (notes []string) {
 func (s JobSnapshot) WithBegun(q Begin) (JobSnapshot, error) {
 	return s.edited(q.Target, func(e entry, raw []byte) ([]byte, error) {
 		until := max(q.NotAfter, e.BegunUntil) // an earlier one may be allowed to start later
-		changes := []change{{"begun", []byte(strconv.Itoa(q.Attempt))}, {"begun_until", []byte(strconv.FormatInt(until, 10))}}
+		changes := []change{{"begun", []byte(strconv.Itoa(q.Attempt))}}
+		if until > 0 {
+			changes = append(changes, change{"begun_until", []byte(strconv.FormatInt(until, 10))})
+		}
 		if e.Outcome == OutcomeSkipped {
 			var err error
 			if raw, err = edit(raw, change{"outcome", nil}, change{"skip_reason", nil}, change{"detail", nil}); err != nil {

@@ -77,6 +77,7 @@ func anySnapshot(t *rapid.T) string {
 func TestTheIndexFindsEveryClaimAFullReadingFinds(t *testing.T) {
 	for _, dialect := range dialects {
 		t.Run(string(dialect), func(t *testing.T) {
+			t.Parallel()
 			store, db := installed(t, dialect)
 			rows := seed{db, dialect}
 			hosts := sqlstore.Over(db, dialect)
@@ -166,6 +167,7 @@ func TestTheClaimOfAnEndedJobIsFoundHoweverItsDirectoryIsWritten(t *testing.T) {
 	}
 	for _, dialect := range dialects {
 		t.Run(string(dialect), func(t *testing.T) {
+			t.Parallel()
 			store, db := installed(t, dialect)
 			for _, j := range jobs {
 				seed{db, dialect}.PutJob(t, j)

@@ -100,6 +100,7 @@ func location(t testing.TB, dialect sqlstore.Dialect) (*sqlstore.Store, *sql.DB,
 func TestAKillDuringWritesLosesNothingThatWasAcknowledged(t *testing.T) {
 	for _, dialect := range dialects {
 		t.Run(string(dialect), func(t *testing.T) {
+			t.Parallel()
 			store, db, spec := location(t, dialect)
 			const jobs = 60
 			fill(t, seed{db, dialect}, jobs)
@@ -182,6 +183,7 @@ func TestAKillDuringWritesLosesNothingThatWasAcknowledged(t *testing.T) {
 func TestTwoWorkersLeaseEveryAttemptExactlyOnce(t *testing.T) {
 	for _, dialect := range dialects {
 		t.Run(string(dialect), func(t *testing.T) {
+			t.Parallel()
 			_, db, spec := location(t, dialect)
 			const jobs = 1000
 			fill(t, seed{db, dialect}, jobs)
@@ -248,6 +250,7 @@ func TestTwoWorkersLeaseEveryAttemptExactlyOnce(t *testing.T) {
 func TestAC_D11_OfABeginAndAnUnarchiveExactlyOneWins(t *testing.T) {
 	for _, dialect := range dialects {
 		t.Run(string(dialect), func(t *testing.T) {
+			t.Parallel()
 			store, db, _ := location(t, dialect)
 			rows := seed{db, dialect}
 			won := map[string]int{}
@@ -290,6 +293,7 @@ func TestAC_D11_OfABeginAndAnUnarchiveExactlyOneWins(t *testing.T) {
 func TestACreatedSessionAndACleanupJobBarEachOther(t *testing.T) {
 	for _, dialect := range dialects {
 		t.Run(string(dialect), func(t *testing.T) {
+			t.Parallel()
 			store, db, _ := location(t, dialect)
 			rows := seed{db, dialect}
 			ctx := t.Context()
@@ -359,6 +363,7 @@ func TestACreatedSessionAndACleanupJobBarEachOther(t *testing.T) {
 func TestATaskThatCannotBeChangedCancelsItsJobAndTheRest(t *testing.T) {
 	for _, dialect := range dialects {
 		t.Run(string(dialect), func(t *testing.T) {
+			t.Parallel()
 			store, db, _ := location(t, dialect)
 			rows := seed{db, dialect}
 			for _, id := range []string{"a", "stuck", "z"} {
@@ -389,6 +394,7 @@ func TestATaskThatCannotBeChangedCancelsItsJobAndTheRest(t *testing.T) {
 func TestRecordsAreKeptNinetyDays(t *testing.T) {
 	for _, dialect := range dialects {
 		t.Run(string(dialect), func(t *testing.T) {
+			t.Parallel()
 			store, db, _ := location(t, dialect)
 			rows := seed{db, dialect}
 			record := func(attempt int) core.Record {

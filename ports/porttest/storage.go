@@ -203,7 +203,7 @@ func (b *rowBench) must(err error) {
 }
 
 func (b *rowBench) begin() core.Begun {
-	return b.rows.Begin(ctx, core.Begin{JobID: "job-1", TaskID: "t-1", Attempt: 2, Target: target})
+	return b.rows.Begin(ctx, core.Begin{JobID: "job-1", TaskID: "t-1", Attempt: 2, Target: target, NotAfter: 1_700_000_900})
 }
 
 func (b *rowBench) untouched(before ports.Job) {
@@ -454,7 +454,7 @@ var rowClauses = []rowClause{
 			b.Fatalf("%+v", got)
 		}
 		after := b.seed.GetJob(b.TB, "job-1")
-		b.want(string(after.Snapshot), strings.Replace(string(before.Snapshot), `"enabled":true}`, `"enabled":true,"reclaim":{"begun":2}}`, 1))
+		b.want(string(after.Snapshot), strings.Replace(string(before.Snapshot), `"enabled":true}`, `"enabled":true,"reclaim":{"begun":2,"begun_until":1700000900}}`, 1))
 		after.Snapshot, after.UpdatedAt = before.Snapshot, before.UpdatedAt
 		if diff := cmp.Diff(before, after); diff != "" {
 			b.Error(diff)
@@ -507,7 +507,7 @@ var rowClauses = []rowClause{
 		b.settle()
 		b.begin()
 		b.must(b.rows.Conclude(ctx, ports.Conclusion{JobID: "job-1", Attempt: 2, Target: target, Outcome: core.Failed{Fault: core.Lost, Detail: "cut off"}}))
-		want = strings.Replace(string(snapshotOf(targetJSON)), `"enabled":true}`, `"enabled":true,"reclaim":{"begun":2,"fault":"lost"},"outcome":"failed","detail":"cut off"}`, 1)
+		want = strings.Replace(string(snapshotOf(targetJSON)), `"enabled":true}`, `"enabled":true,"reclaim":{"begun":2,"begun_until":1700000900,"fault":"lost"},"outcome":"failed","detail":"cut off"}`, 1)
 		b.want(string(b.seed.GetJob(b.TB, "job-1").Snapshot), want)
 	}},
 	{"an outcome for another attempt, or a row in another state, is lost and writes nothing", func(b *rowBench) {
