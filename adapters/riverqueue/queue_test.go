@@ -234,3 +234,29 @@ func TestAnEmbeddedWorkerBesideRiverKeepsToTheSameCap(t *testing.T) {
 	w.right()
 	w.within()
 }
+
+func TestAnEmbeddedWorkerLooksPastAnyNumberOfJobsOfAFullHost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, postgres(), 0)
+	w.put("first", "full", false)
+	w.put("last", "free", false)
+	w.archive("first")
+	w.exec(`INSERT INTO task_resource_cleanup_jobs (id, operation_id, task_id, trigger, state, resource_snapshot, created_at, updated_at)
+		SELECT 'more-' || n, 'more-' || n, 'more-' || n, trigger, state, resource_snapshot, created_at, updated_at FROM task_resource_cleanup_jobs, generate_series(1, 300) n`)
+	w.archive("last")
+	queue, _, close, err := machine(t.Context(), w.dsn, w.hosts.socket, "m", w.o, w.atOnce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer close()
+	jobs := queue.Jobs()
+	for want := range 3 {
+		j, ok, err := jobs.Lease(t.Context(), "m", nil)
+		if err != nil || !ok || (j.TaskID == "last") != (want == 2) {
+			t.Fatalf("%d: %s %v %v", want, j.TaskID, ok, err)
+		}
+	}
+	if j, ok, err := jobs.Lease(t.Context(), "m", nil); ok || err != nil {
+		t.Errorf("%s beyond the cap: %v", j.TaskID, err)
+	}
+}

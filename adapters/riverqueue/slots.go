@@ -175,10 +175,6 @@ type capped struct {
 
 // Lease implements ports.Jobs.
 func (c capped) Lease(ctx context.Context, worker string, hold []string) (ports.Job, bool, error) {
-	due, err := c.Due(ctx, 256)
-	if err != nil {
-		return ports.Job{}, false, err
-	}
 	full, err := c.queue.Hosts(ctx)
 	if err != nil {
 		return ports.Job{}, false, err
@@ -188,20 +184,30 @@ func (c capped) Lease(ctx context.Context, worker string, hold []string) (ports.
 			hold = append(hold, h.Host)
 		}
 	}
-	for _, j := range due {
-		if slices.ContainsFunc(hosts(j), func(host string) bool { return slices.Contains(hold, host) }) {
-			continue
-		}
-		leased, ok, _, err := c.queue.lease(ctx, worker, j.ID)
-		switch {
-		case errors.Is(err, ports.ErrNotFound):
-		case err != nil:
+	tried := map[string]bool{}
+	for limit := 256; ; limit *= 8 { // the oldest may all wait for one host
+		due, err := c.Due(ctx, limit)
+		if err != nil {
 			return ports.Job{}, false, err
-		case ok:
-			return leased, true, nil
+		}
+		for _, j := range due {
+			if tried[j.ID] || slices.ContainsFunc(hosts(j), func(host string) bool { return slices.Contains(hold, host) }) {
+				continue
+			}
+			tried[j.ID] = true
+			leased, ok, _, err := c.queue.lease(ctx, worker, j.ID)
+			switch {
+			case errors.Is(err, ports.ErrNotFound):
+			case err != nil:
+				return ports.Job{}, false, err
+			case ok:
+				return leased, true, nil
+			}
+		}
+		if len(due) < limit {
+			return ports.Job{}, false, nil
 		}
 	}
-	return ports.Job{}, false, nil
 }
 
 // Beat implements ports.Jobs. The slots are renewed also where the lease is

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kandev/reclaim/adapters/sqlstore"
 	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/ports"
 	"github.com/kandev/reclaim/ports/porttest"
@@ -115,5 +116,32 @@ func TestAJobThatWasActivatedByAnotherIsActivated(t *testing.T) {
 				t.Errorf("%v %v", ids, err)
 			}
 		})
+	}
+}
+
+// Of two thousand tasks archived at once, every attempt looks at claims at the
+// same moment; whoever files the new rows must not hold the others up.
+func TestALookAtClaimsDoesNotWaitForAnothersFiling(t *testing.T) {
+	store, db, _ := location(t, sqlstore.PostgreSQL)
+	rows := seed{db, sqlstore.PostgreSQL}
+	rows.PutTask(t, porttest.Task{ID: "t-1", Archived: true})
+	rows.PutTask(t, porttest.Task{ID: "t-2"})
+	rows.PutLaunch(t, porttest.LaunchRow{SessionID: "s", TaskID: "t-2", Runtime: "ssh", Status: "ready",
+		Metadata: `{"ssh_host":"h","ssh_remote_task_dir":"` + target("t-1").TaskDir + `"}`})
+	other, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback()
+	for _, statement := range []string{`SELECT pg_advisory_xact_lock(hashtextextended('reclaim places ' || current_schema(), 0))`, `DELETE FROM reclaim_places`} {
+		if _, err := other.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, done := context.WithTimeout(t.Context(), 30*time.Second)
+	defer done()
+	got := store.Owner(ctx, core.Owner{JobID: "j", TaskID: "t-1", Target: target("t-1")})
+	if got.Error != "" {
+		t.Errorf("%+v", got)
 	}
 }

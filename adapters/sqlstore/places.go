@@ -75,7 +75,7 @@ func placesOfJob(raw []byte) []place {
 	return all
 }
 
-// classify fills in where unclassified rows lead, some thousand at a time. Until
+// classify fills in where unclassified rows lead, some hundred at a time. Until
 // it has, every look reads them: its failure costs time and nothing else.
 func (r *Rows) classify(ctx context.Context) error {
 	if !r.ours {
@@ -86,6 +86,14 @@ func (r *Rows) classify(ctx context.Context) error {
 		return err
 	}
 	return r.in(ctx, func(tx *sql.Tx) error {
+		if r.dialect == PostgreSQL {
+			// Of many at once one does it, and the others do not wait: they would
+			// all want the same rows.
+			var mine bool
+			if err := r.row(ctx, tx, `SELECT pg_try_advisory_xact_lock(hashtextextended('reclaim places ' || current_schema(), 0))`).Scan(&mine); err != nil || !mine {
+				return err
+			}
+		}
 		return errors.Join(
 			r.classifyIn(ctx, tx, "launch", `SELECT p.seq, x.id, COALESCE(x.metadata, '') FROM reclaim_places p JOIN executors_running x ON x.id = p.row_id WHERE p.source = 'launch' AND p.bucket = ?`, placesOfLaunch),
 			r.classifyIn(ctx, tx, "job", `SELECT p.seq, x.id, COALESCE(x.resource_snapshot, '') FROM reclaim_places p JOIN task_resource_cleanup_jobs x ON x.id = p.row_id WHERE p.source = 'job' AND p.bucket = ?`, placesOfJob))
@@ -99,7 +107,7 @@ func (r *Rows) classifyIn(ctx context.Context, tx *sql.Tx, source, query string,
 		places []place
 	}
 	var all []row
-	err := r.each(ctx, tx, query+` LIMIT 2000`, []any{unclassified}, func(scan func(...any) error) error {
+	err := r.each(ctx, tx, query+` LIMIT 500`, []any{unclassified}, func(scan func(...any) error) error {
 		var found row
 		var raw []byte
 		if err := scan(&found.seq, &found.id, &raw); err != nil {
