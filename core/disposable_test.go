@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -398,5 +399,34 @@ func TestTheSettingIsNeverWiderThanAtLaunchAndNarrowedByThePresent(t *testing.T)
 	}
 	if r := NewRecord(s, transcript).Result; r.Outcome != OutcomeReclaimable || !strings.Contains(r.Detail, "node: ") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A tree that was excused is compared like everything else before it goes.
+func TestAC_D15_BuildOutputThatChangesAfterItWasExcusedIsPutBack(t *testing.T) {
+	for what, change := range map[string]string{"": "removed", `echo mine >>"$AT/node_modules/a/index.js"`: "skipped probe_failed changed", `echo mine >"$AT/node_modules/a/.env"`: "skipped probe_failed changed"} {
+		t.Run("after "+what, func(t *testing.T) {
+			p := newPlot(t)
+			p.clear()
+			p.give(1000)
+			p.env = []string{"GIT_CONFIG_NOSYSTEM=1", "TOP=" + p.top(), "AT=" + p.at()}
+			p.run(Script{Name: "build", Body: `set -e; export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+				git init -q --bare -b main "$TOP/remote.git"; git init -q -b main "$TOP/seed"; cd "$TOP/seed"; echo node_modules/ >.gitignore; echo '{}' >package.json; git add .; git commit -qm 1
+				git push -q "$TOP/remote.git" main; git clone -q --no-hardlinks "$TOP/remote.git" "$AT"; mkdir -p "$AT/node_modules/a"; cd "$AT/node_modules"
+				echo '{}' >a/package.json; echo 1 >a/index.js; echo '{}' >.package-lock.json`})
+			q := Inventory{Root: p.root, Segment: p.segment, Disposable: "node"}
+			evidence := q.Judge(p.run(q.Script()))
+			if !evidence.Safe() || len(evidence.Excused) != 1 {
+				t.Fatalf("%+v", evidence)
+			}
+			p.run(Script{Name: "change", Body: ":; " + what})
+			out := p.remove(Remove{Root: p.root, Segment: p.segment, Manifest: evidence.Manifest, JobID: "j", Attempt: 1, NotAfter: time.Now().Unix() + 60})
+			if got := verdict(out); got != change {
+				t.Errorf("%s: %+v", got, out)
+			}
+			if there(p.at()) != (change != "removed") {
+				t.Error("the directory is not where it should be")
+			}
+		})
 	}
 }
