@@ -40,3 +40,35 @@ func TestD27_ARecordWithADoubledKeyOrOneInAnotherCaseIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// The size decides nothing: it is told after an outcome, and one that cannot be
+// read takes nothing away from the target.
+func TestASnapshotRemembersHowLargeADirectoryWas(t *testing.T) {
+	target := fit().Target
+	raw, err := json.Marshal(map[string]any{"ssh_task_dirs": []Target{target}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := ParseJobSnapshot(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if snapshot, err = snapshot.WithOutcome(target, skip(Finding{Reason: DirtyWorktree, Cause: Untracked})); err == nil {
+		snapshot, err = snapshot.WithSize(target, 1<<40)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := snapshot.Targets()[0]; got.Result("t", "j", 1).Bytes != 1<<40 || got.Outcome != OutcomeSkipped {
+		t.Errorf("%+v", got)
+	}
+	for _, odd := range []string{`-1`, `"x"`, `1.5`, `null`, `{}`} {
+		spoilt, err := ParseJobSnapshot([]byte(strings.Replace(string(snapshot.Bytes()), `"bytes":1099511627776`, `"bytes":`+odd, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := spoilt.Targets()[0]; got.Bytes != 0 || got.Invalid != "" || got.Cause != Untracked {
+			t.Errorf("%s: %+v", odd, got)
+		}
+	}
+}

@@ -32,6 +32,7 @@ type JobTarget struct {
 	Final      bool          // with failed
 	Detail     string        // of the outcome
 	Cure       []Remedy      // of the outcome
+	Bytes      int64         // of the directory, as the last inventory of it found; 0: not known
 	Begun      int           // the attempt that last recorded its begin; 0 when none did
 	BegunUntil int64         // with Begun: until when its removal may start, by the host's clock; 0 where none was recorded
 	Profiles   []string      // executor profiles the directory was launched by, where the capture noted them
@@ -56,7 +57,7 @@ var (
 	environmentKeys = []string{"id", "task_id", "executor_profile_id"}
 	targetKeys      = []string{"host", "port", "user", "host_fingerprint", "identity_source", "identity_file", "proxy_jump", "shell",
 		"workdir_root", "task_dir", "enabled", "outcome", "skip_reason", "detail", "reclaim"}
-	reclaimKeys = []string{"baseline", "begun", "begun_until", "cause", "cure", "disposable", "fault", "final", "hooks", "notes", "profiles"}
+	reclaimKeys = []string{"baseline", "begun", "begun_until", "bytes", "cause", "cure", "disposable", "fault", "final", "hooks", "notes", "profiles"}
 )
 
 // maxDetail bounds every text we write into a row, in bytes.
@@ -223,6 +224,11 @@ func (e *entry) readReclaim(raw []byte) error {
 			return errors.New(`"begun_until" is no time`)
 		}
 	}
+	if m, ok := find(all, "bytes"); ok {
+		if n, err := strconv.ParseInt(string(m.value(raw)), 10, 64); err == nil && n > 0 {
+			e.Bytes = n // it decides nothing, so one that cannot be read is as good as none
+		}
+	}
 	cause, err := textOf(all, raw, "cause")
 	if err != nil {
 		return err
@@ -361,6 +367,7 @@ func (t *JobTarget) merge(other JobTarget) {
 		t.Invalid = other.Invalid
 	}
 	t.Begun, t.BegunUntil = max(t.Begun, other.Begun), max(t.BegunUntil, other.BegunUntil)
+	t.Bytes = max(t.Bytes, other.Bytes)
 	switch {
 	case t.Baseline == "":
 		t.Baseline = other.Baseline
@@ -474,6 +481,15 @@ func (s JobSnapshot) WithOutcome(target Target, o Outcome) (JobSnapshot, error) 
 	})
 }
 
+// WithSize records how large target's directory was found to be, so that a list
+// of what was kept can begin with the largest. Nothing is decided by it. An error
+// says that the snapshot holds no such target.
+func (s JobSnapshot) WithSize(target Target, bytes int64) (JobSnapshot, error) {
+	return s.edited(target, func(e entry, raw []byte) ([]byte, error) {
+		return editReclaim(raw, change{"bytes", []byte(strconv.FormatInt(bytes, 10))})
+	})
+}
+
 // edited applies change to every entry of target's directory, last one first so
 // that the places of the others stay right.
 func (s JobSnapshot) edited(target Target, change func(entry, []byte) ([]byte, error)) (JobSnapshot, error) {
@@ -565,7 +581,7 @@ func clipped(s string, limit int) string {
 // Result is what the snapshot records of t's last attempt, as people read it.
 func (t JobTarget) Result(taskID, jobID string, attempt int) Result {
 	r := Result{TaskID: taskID, JobID: jobID, Attempt: attempt, Outcome: t.Outcome, Reason: t.Reason, Cause: t.Cause, Fault: t.Fault,
-		Final: t.Final, Detail: t.Detail, Cure: slices.Clone(t.Cure), Target: t.Target, Checkouts: []Checkout{}}
+		Final: t.Final, Detail: t.Detail, Cure: slices.Clone(t.Cure), Bytes: t.Bytes, Target: t.Target, Checkouts: []Checkout{}}
 	if r.Cure == nil {
 		r.Cure = []Remedy{}
 	}

@@ -36,6 +36,16 @@ type Conclusion struct {
 	Attempt int
 	Target  core.Target
 	Outcome core.Outcome
+	Bytes   int64 // of the directory, as the attempt found it; 0: not known
+}
+
+// Fold writes the conclusion into the row's snapshot.
+func (c Conclusion) Fold(snapshot core.JobSnapshot) (core.JobSnapshot, error) {
+	folded, err := snapshot.WithOutcome(c.Target, c.Outcome)
+	if err != nil || c.Bytes <= 0 {
+		return folded, err
+	}
+	return folded.WithSize(c.Target, c.Bytes)
 }
 
 // ErrRowLost says that a compare-and-set found the row in other hands.

@@ -192,7 +192,8 @@ func (p *Phase) Run(ctx context.Context, j Job) (Report, error) {
 		if err != nil {
 			continue // reclaimable: observed, nothing to fold
 		}
-		if folded, err := snapshot.WithOutcome(r.Record.Snapshot.Target, outcome); err != nil {
+		conclusion := ports.Conclusion{Target: r.Record.Snapshot.Target, Outcome: outcome, Bytes: r.Result.Bytes}
+		if folded, err := conclusion.Fold(snapshot); err != nil {
 			errs[i] = errors.Join(errs[i], fmt.Errorf("folding the outcome into the snapshot: %w", err))
 		} else {
 			snapshot = folded
@@ -265,7 +266,7 @@ func (p *Phase) attempt(ctx context.Context, s core.Snapshot, hosts *connections
 			errs = append(errs, &TargetError{s.Target, failed})
 		}
 		if !p.Observe {
-			conclusion := ports.Conclusion{JobID: s.JobID, Attempt: s.Attempt, Target: s.Target, Outcome: step.Outcome}
+			conclusion := ports.Conclusion{JobID: s.JobID, Attempt: s.Attempt, Target: s.Target, Outcome: step.Outcome, Bytes: record.Result.Bytes}
 			if err := p.Row.Conclude(detached, conclusion); err != nil {
 				errs = append(errs, fmt.Errorf("%s:%s: recording the outcome %q: %w", s.Target.Host, s.Target.TaskDir, record.Result.Outcome, err))
 			}

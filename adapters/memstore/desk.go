@@ -190,7 +190,7 @@ func (d *Desk) Kept(ctx context.Context) (kept []ports.Kept, err error) {
 					k, seen = ports.Kept{Result: t.Result(j.TaskID, j.ID, j.Attempts), TaskTitle: d.s.tasks[j.TaskID].Title, At: j.UpdatedAt, Begun: t.Begun > 0 && !t.Settled()}, true
 					for _, f := range d.s.records {
 						if f.Record.Snapshot.JobID == j.ID && f.Record.Snapshot.Target.TaskDir == t.Target.TaskDir {
-							k.Result.Record, k.Result.Bytes = f.ID, f.Record.Result.Bytes
+							k.Result.Record, k.Result.Bytes = f.ID, max(f.Record.Result.Bytes, k.Result.Bytes)
 						}
 					}
 				}

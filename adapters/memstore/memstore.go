@@ -340,7 +340,7 @@ func (s *Store) Conclude(ctx context.Context, c ports.Conclusion) error {
 			return err
 		}
 		return s.edit(j, func(snapshot core.JobSnapshot) (core.JobSnapshot, error) {
-			return snapshot.WithOutcome(c.Target, c.Outcome)
+			return c.Fold(snapshot)
 		})
 	})
 }

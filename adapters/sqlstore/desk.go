@@ -282,7 +282,7 @@ func (d *Desk) Kept(ctx context.Context) ([]ports.Kept, error) {
 			}
 			k := &ports.Kept{Result: t.Result(j.TaskID, j.ID, j.Attempts), TaskTitle: title, At: j.UpdatedAt, Begun: t.Begun > 0 && !t.Settled()}
 			if record, ok := records[recorded{j.ID, t.Target.TaskDir}]; ok {
-				k.Result.Record, k.Result.Bytes = record.id, record.bytes
+				k.Result.Record, k.Result.Bytes = record.id, max(record.bytes, k.Result.Bytes)
 			}
 			if !over(j.State) {
 				k.Judging = j.ID

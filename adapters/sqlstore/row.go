@@ -51,7 +51,7 @@ var errHalted = errors.New("the stop-all switch is on")
 func (r *Rows) Conclude(ctx context.Context, c ports.Conclusion) error {
 	return r.in(ctx, func(tx *sql.Tx) error {
 		return r.edit(ctx, tx, c.JobID, c.Attempt, func(snapshot core.JobSnapshot, _ string) (core.JobSnapshot, error) {
-			return snapshot.WithOutcome(c.Target, c.Outcome)
+			return c.Fold(snapshot)
 		})
 	})
 }

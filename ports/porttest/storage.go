@@ -501,8 +501,8 @@ var rowClauses = []rowClause{
 	{"002.7: an outcome is in the row in the host's words; a failure leaves the begin, a skip ends it", func(b *rowBench) {
 		b.settle()
 		b.begin()
-		b.must(b.rows.Conclude(ctx, ports.Conclusion{JobID: "job-1", Attempt: 2, Target: target, Outcome: core.Skipped{Finding: core.Finding{Reason: core.StashPresent, Cause: core.Stashed, Detail: "one"}}}))
-		want := strings.Replace(string(snapshotOf(targetJSON)), `"enabled":true}`, `"enabled":true,"reclaim":{"cause":"stash"},"outcome":"skipped","skip_reason":"stash_present","detail":"one"}`, 1)
+		b.must(b.rows.Conclude(ctx, ports.Conclusion{JobID: "job-1", Attempt: 2, Target: target, Outcome: core.Skipped{Finding: core.Finding{Reason: core.StashPresent, Cause: core.Stashed, Detail: "one"}}, Bytes: 42}))
+		want := strings.Replace(string(snapshotOf(targetJSON)), `"enabled":true}`, `"enabled":true,"reclaim":{"cause":"stash","bytes":42},"outcome":"skipped","skip_reason":"stash_present","detail":"one"}`, 1)
 		b.want(string(b.seed.GetJob(b.TB, "job-1").Snapshot), want)
 		b.settle()
 		b.begin()
