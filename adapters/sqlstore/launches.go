@@ -194,7 +194,7 @@ func (s *Store) starting(ctx context.Context, tx *sql.Tx, task, executor, profil
 
 // SessionRuns writes what a launch came to: target and metadata are its own,
 // reused says that the checkout had been there before. A directory that was
-// there keeps the opt-in and the baseline it was made with, so that a switch
+// there keeps the opt-ins and the baseline it was made with, so that a switch
 // turned on since never reaches it, and what was done in it since never counts as
 // what came with it. ErrRefused: the task ended meanwhile.
 func (s *Store) SessionRuns(ctx context.Context, session string, target core.Target, metadata []byte, pid int64, reused bool) error {
@@ -227,25 +227,33 @@ func (s *Store) SessionRuns(ctx context.Context, session string, target core.Tar
 	})
 }
 
-// asItWasMade takes the opt-in out of a launch's metadata unless every launch
-// known to have led to the directory since it was made had opted in, and there is
-// one; and puts in the baseline, if those that have one agree.
+// asItWasMade takes the opt-in, and whatever else may be removed, out of a
+// launch's metadata as far as not every launch known to have led to the directory
+// since it was made had it, and there is one; and puts in the baseline, if those
+// that have one agree.
 func (s *Store) asItWasMade(ctx context.Context, tx *sql.Tx, task, dir string, metadata []byte) ([]byte, error) {
-	known, on, baselines := false, true, map[string]bool{}
-	saw := func(enabled bool, baseline string) {
-		known, on = true, on && enabled
+	now, err := core.ParseLaunch(metadata)
+	if err != nil {
+		return nil, err
+	}
+	known, on, kinds, baselines := false, true, now.Target.Disposable, map[string]bool{}
+	saw := func(then core.Target, baseline string) {
+		known, on, kinds = true, on && then.Enabled, core.BothDisposable(kinds, then.Disposable)
 		if baseline != "" {
 			baselines[baseline] = true
 		}
 	}
-	err := s.each(ctx, tx, `SELECT COALESCE(metadata, '') FROM executors_running WHERE task_id = ?`, []any{task}, func(scan func(...any) error) error {
+	err = s.each(ctx, tx, `SELECT COALESCE(metadata, '') FROM executors_running WHERE task_id = ?`, []any{task}, func(scan func(...any) error) error {
 		var earlier []byte
 		if err := scan(&earlier); err != nil {
 			return err
 		}
 		launch, err := core.ParseLaunch(earlier)
-		if err != nil || launch.Target.TaskDir == dir {
-			saw(err == nil && launch.Target.Enabled, launch.Baseline)
+		switch {
+		case err != nil:
+			saw(core.Target{}, "")
+		case launch.Target.TaskDir == dir:
+			saw(launch.Target, launch.Baseline)
 		}
 		return nil
 	})
@@ -260,7 +268,7 @@ func (s *Store) asItWasMade(ctx context.Context, tx *sql.Tx, task, dir string, m
 		}
 		snapshot, err := core.ParseJobSnapshot(raw)
 		if err != nil {
-			saw(false, "")
+			saw(core.Target{}, "")
 			return nil
 		}
 		for _, t := range snapshot.Targets() {
@@ -269,7 +277,7 @@ func (s *Store) asItWasMade(ctx context.Context, tx *sql.Tx, task, dir string, m
 			case t.Outcome == core.OutcomeRemoved:
 				gone = true
 			default:
-				saw(t.Target.Enabled, t.Baseline)
+				saw(t.Target, t.Baseline)
 			}
 		}
 		return nil
@@ -277,8 +285,16 @@ func (s *Store) asItWasMade(ctx context.Context, tx *sql.Tx, task, dir string, m
 	if err != nil {
 		return nil, fmt.Errorf("the task's earlier jobs: %w", err)
 	}
-	if !known || !on {
+	if !known {
+		on, kinds = false, ""
+	}
+	if !on {
 		if metadata, err = core.WithOptIn(metadata, false); err != nil {
+			return nil, err
+		}
+	}
+	if kinds != now.Target.Disposable {
+		if metadata, err = core.WithDisposable(metadata, kinds); err != nil {
 			return nil, err
 		}
 	}

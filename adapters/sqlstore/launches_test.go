@@ -84,6 +84,9 @@ func TestADirectoryThatWasThereKeepsTheOptInAndTheBaselineItWasMadeWith(t *testi
 			s := start("t1")
 			runs(s, first, false)
 			set(true)
+			if err := store.Desk().SetDisposable(t.Context(), "p", "node"); err != nil {
+				t.Fatal(err)
+			}
 			if got := foreseen(t, store, "t1"); got.Target.Enabled || got.Baseline != first {
 				t.Errorf("%+v", got)
 			}
@@ -122,7 +125,7 @@ func TestADirectoryThatWasThereKeepsTheOptInAndTheBaselineItWasMadeWith(t *testi
 				t.Fatal(err)
 			}
 			runs(start("t1"), "", true)
-			if got := foreseen(t, store, "t1"); got.Target.Enabled || got.Baseline != first {
+			if got := foreseen(t, store, "t1"); got.Target.Enabled || got.Baseline != first || got.Target.Disposable != "" {
 				t.Errorf("its rows forgotten, it is %+v", got)
 			}
 
@@ -130,7 +133,7 @@ func TestADirectoryThatWasThereKeepsTheOptInAndTheBaselineItWasMadeWith(t *testi
 			s = start("t2")
 			runs(s, first, false)
 			runs(start("t2"), "", true)
-			if got := foreseen(t, store, "t2"); !got.Target.Enabled || got.Baseline != first {
+			if got := foreseen(t, store, "t2"); !got.Target.Enabled || got.Baseline != first || got.Target.Disposable != "node" {
 				t.Errorf("%+v", got)
 			}
 			runs(start("t2"), second, false)
@@ -139,7 +142,7 @@ func TestADirectoryThatWasThereKeepsTheOptInAndTheBaselineItWasMadeWith(t *testi
 			}
 			// Nobody knows what it was made with.
 			runs(start("t3"), "", true)
-			if got := foreseen(t, store, "t3"); got.Target.Enabled || got.Baseline != "" {
+			if got := foreseen(t, store, "t3"); got.Target.Enabled || got.Baseline != "" || got.Target.Disposable != "" {
 				t.Errorf("%+v", got)
 			}
 
