@@ -8,7 +8,7 @@ import (
 
 // D27 holds for records too: what two decoders could read in two ways is no
 // record, wherever in it the key stands.
-func TestD27_ARecordWithADoubledKeyOrOneInAnotherCaseIsRefused(t *testing.T) {
+func TestAC_D27_ARecordWithADoubledKeyOrOneInAnotherCaseIsRefused(t *testing.T) {
 	snapshot := fit()
 	snapshot.Labels = map[string]string{"Team": "x", "team": "y", "\u017fite": "z"}
 	raw, err := json.Marshal(NewRecord(snapshot, Transcript{{Query: Begin{JobID: "j", Target: snapshot.Target}, Answer: Begun{Ending: BeginRecorded}}}))

@@ -149,7 +149,7 @@ func toolboxes(t *testing.T) map[string]string {
 	return boxes
 }
 
-func TestAC_002_5_AHostWithoutAGitThatCanBeAskedKeeps(t *testing.T) {
+func TestAC_002_5_AC_D23_AHostWithoutAGitThatCanBeAskedKeeps(t *testing.T) {
 	s := scenariosNamed(t, []string{"clean-pushed"})[0]
 	s.noisy = true
 	root := openTemp(t, quickTemp())

@@ -246,7 +246,7 @@ func (s scenario) verdict(e Evidence) string {
 
 const hostPath = "/usr/local/bin:/usr/bin:/bin"
 
-func TestAC_002_1_EveryScenarioIsJudgedAsItMustBeAndNothingIsWrittenOrRun(t *testing.T) {
+func TestAC_002_1_EveryScenarioIsJudgedAsItMustBeAndAC_002_6_NothingIsWrittenOrRun(t *testing.T) {
 	boxes, seeds := toolboxes(t), seeds(t)
 	for n, s := range scenarios(t) {
 		s.seeds = seeds

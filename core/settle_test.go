@@ -90,7 +90,7 @@ func (p *plot) abandoned(names ...string) {
 	}
 }
 
-func TestEveryLeftoverStateIsReadAndPutRight(t *testing.T) {
+func TestAC_D38_EveryLeftoverStateIsReadAndPutRight(t *testing.T) {
 	const (
 		kept     = "kept"    // the old directory is at the target
 		gone     = "gone"    // nothing is at the target
@@ -389,7 +389,7 @@ func TestAC_001_2_ARegistrationIsRemovedExactlyAndLaterIfInterrupted(t *testing.
 	}
 }
 
-func TestARegistrationThatSpeaksOfAnotherDirectoryStays(t *testing.T) {
+func TestAC_D28_ARegistrationThatSpeaksOfAnotherDirectoryStays(t *testing.T) {
 	p := newPlot(t)
 	admin := filepath.Join(p.top(), "cache.git/worktrees/w")
 	p.make(admin, "HEAD")

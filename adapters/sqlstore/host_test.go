@@ -147,7 +147,7 @@ func hostRows(t testing.TB, s seed) {
 	}
 }
 
-func TestAHostsRowsAreReadAndOnlyTheHeldRowsTwoColumnsChange(t *testing.T) {
+func TestAC_D21_AHostsRowsAreReadAndOnlyTheHeldRowsTwoColumnsChange(t *testing.T) {
 	for _, dialect := range dialects {
 		t.Run(string(dialect), func(t *testing.T) {
 			db, rows := hosts(t, dialect)
@@ -236,7 +236,7 @@ func TestAHostsRowsAreReadAndOnlyTheHeldRowsTwoColumnsChange(t *testing.T) {
 	}
 }
 
-func TestInitMakesOneInstallationAndRefusesWhatIsNotItsOwn(t *testing.T) {
+func TestAC_D21_InitMakesOneInstallationAndRefusesWhatIsNotItsOwn(t *testing.T) {
 	for _, dialect := range dialects {
 		t.Run(string(dialect), func(t *testing.T) {
 			ctx := t.Context()

@@ -64,7 +64,7 @@ func TestAHostIsReachedThroughOneHopAndThroughSeveral(t *testing.T) {
 	}
 }
 
-func TestAHopThatIsNotTheRecordedOneIsRefusedAndNamed(t *testing.T) {
+func TestAC_D24_AHopThatIsNotTheRecordedOneIsRefusedAndNamed(t *testing.T) {
 	hop, host := sshdtest.Start(t, sshdtest.Options{}), sshdtest.Start(t, sshdtest.Options{})
 	other := sshdtest.Start(t, sshdtest.Options{})
 	raw, err := os.ReadFile(other.KnownHosts("ed25519"))

@@ -573,7 +573,7 @@ func TestAC_007_1_TheCleanupScriptIsWaitedForAndAC_007_2_DecidesWithTheChecks(t 
 	}
 }
 
-func TestD29_ADirectoryKeptForItsHookIsReclaimedOnceTheHookRuns(t *testing.T) {
+func TestAC_D29_ADirectoryKeptForItsHookIsReclaimedOnceTheHookRuns(t *testing.T) {
 	w := newWorld(t)
 	w.exec(`UPDATE executor_profiles SET cleanup_script = ?`, `test -e "$HOME" && test -e `+w.base+`/mended`)
 	dir := w.launch("t1")

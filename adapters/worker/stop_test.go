@@ -100,7 +100,7 @@ func helper(t *testing.T, dir string) *exec.Cmd {
 	return command
 }
 
-func TestD35_AStoppedSessionWithoutAScriptCostsNoConnection(t *testing.T) {
+func TestAC_D35_AStoppedSessionWithoutAScriptCostsNoConnection(t *testing.T) {
 	s := newStage(t, localhost.Dialer{}, core.Target{Host: "h"}, t.TempDir(), core.Stopped, "")
 	got, err := s.run(t)
 	if err != nil || got.Stops != job.StopsSucceeded || got.Hook != core.HookNone || len(got.Sessions) != 1 || s.dials.dials.Load() != 0 {
@@ -137,7 +137,7 @@ func TestAC_007_1_TheCleanupScriptRunsOnceOnTheIntactDirectoryOverARealSSHD(t *t
 	}
 }
 
-func TestD19_ACleanupScriptThatDidNotRunToItsEndKeepsTheDirectoryAndIsRunAgainWhenJudgedAgain(t *testing.T) {
+func TestAC_D19_ACleanupScriptThatDidNotRunToItsEndKeepsTheDirectoryAndIsRunAgainWhenJudgedAgain(t *testing.T) {
 	for name, script := range map[string]string{"it hangs": "sleep 30", "it fails": "exit 7", "it cannot run": "no-such-command-here"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -83,7 +83,7 @@ func TestAC_005_2_AFailedAttemptIsRetriedAfterTheHostsDelaysAndTheEighthIsTheLas
 	})
 }
 
-func TestD2_AJobIsFinalOnlyWhenEveryFailureIs(t *testing.T) {
+func TestAC_D2_AJobIsFinalOnlyWhenEveryFailureIs(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		err  error
@@ -126,7 +126,7 @@ func TestAC_005_4_NeitherASkipNorAFailureKeepsTheRestOfTheCleanupFromHappening(t
 	}
 }
 
-func TestD19_AFailedStopKeepsItsRowAndThePhaseDoesNotRun(t *testing.T) {
+func TestAC_D19_AFailedStopKeepsItsRowAndThePhaseDoesNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{live: map[string][]core.Running{"t": {{SessionID: "s1"}, {SessionID: "s2"}}}}
 		q.add("j", "t", "a")
@@ -176,7 +176,7 @@ func TestAC_004_3_AnUnArchiveSeenBeforeOrAfterTheStopsCancelsTheJob(t *testing.T
 	}
 }
 
-func TestD36_TheLeaseIsRenewedEvery20SecondsForAsLongAsTheJobTakes(t *testing.T) {
+func TestAC_D36_TheLeaseIsRenewedEvery20SecondsForAsLongAsTheJobTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{}
 		q.add("j", "t", "a")

@@ -36,7 +36,7 @@ func parse(root, home, dir string) (taskpath.Dir, error) {
 	return taskpath.Parse(r, dir)
 }
 
-func TestAC_003_4_TheTableOfPaths(t *testing.T) {
+func TestAC_003_4_AC_D16_AC_D30_TheTableOfPaths(t *testing.T) {
 	for _, row := range rows(t) {
 		t.Run(row.Name, func(t *testing.T) {
 			dir, err := parse(row.Root, row.Home, row.Dir)

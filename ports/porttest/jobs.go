@@ -205,7 +205,7 @@ var storageClauses = []storageClause{
 			b.Errorf("%+v", o)
 		}
 	}},
-	{"D37: a cascade takes the tasks below along, with one cascade id, parents first", func(b *bench) {
+	{"AC_D37: a cascade takes the tasks below along, with one cascade id, parents first", func(b *bench) {
 		b.launched()
 		for _, task := range []Task{{ID: "c-1", Parent: "t-1"}, {ID: "c-2", Parent: "t-1"}, {ID: "g-1", Parent: "c-1"}, {ID: "done", Parent: "t-1", Archived: true}, {ID: "other"}} {
 			b.seed.PutTask(b.TB, task)
@@ -274,7 +274,7 @@ var storageClauses = []storageClause{
 			b.want(b.lease().ID, want)
 		}
 	}},
-	{"D14, D31: other triggers and unknown states are never leased, recovered or settled", func(b *bench) {
+	{"AC_D14, AC_D31: other triggers and unknown states are never leased, recovered or settled", func(b *bench) {
 		b.settle()
 		b.seed.PutJob(b.TB, aJob("job-1", ports.Succeeded, 1))
 		for i, row := range []struct {
@@ -295,7 +295,7 @@ var storageClauses = []storageClause{
 			b.Errorf("settled %d: %v", n, err)
 		}
 	}},
-	{"D37: two jobs of one task run one after the other", func(b *bench) {
+	{"AC_D37: two jobs of one task run one after the other", func(b *bench) {
 		b.settle()
 		b.seed.PutJob(b.TB, aJob("job-1", ports.Pending, 0))
 		second := aJob("job-2", ports.Pending, 0)
@@ -483,7 +483,7 @@ var storageClauses = []storageClause{
 			b.untouched(j)
 		}
 	}},
-	{"D11: un-archive is refused, changing nothing, while a removal has begun and not ended", func(b *bench) {
+	{"AC_D11: un-archive is refused, changing nothing, while a removal has begun and not ended", func(b *bench) {
 		b.settle()
 		b.must(rowErr(b.begin()))
 		before := b.seed.GetJob(b.TB, "job-1")

@@ -240,7 +240,7 @@ var rowClauses = []rowClause{
 			b.Errorf("absent: %v, %v", got, err)
 		}
 	}},
-	{"D17: only the exact string true opts in, and a profile that is gone does not", func(b *rowBench) {
+	{"AC_D17: only the exact string true opts in, and a profile that is gone does not", func(b *rowBench) {
 		b.settle()
 		for config, want := range map[string]core.OptIn{`{"ssh_reclaim_task_dir":"true"}`: core.On, `{"ssh_reclaim_task_dir":"false"}`: core.Off, `{"ssh_reclaim_task_dir":" true"}`: core.Off,
 			`{"ssh_reclaim_task_dir":"TRUE"}`: core.Off, `{"ssh_reclaim_task_dir":true}`: core.Off, `{}`: core.Off, ``: core.Off, `{`: core.Off,
@@ -253,14 +253,14 @@ var rowClauses = []rowClause{
 		b.seed.Remove(b.TB, "executor_profiles", "p-1")
 		b.want(string(b.owner().OptInNow), string(core.Off))
 	}},
-	{"D17: where nothing names a profile the switch is unknown", func(b *rowBench) {
+	{"AC_D17: where nothing names a profile the switch is unknown", func(b *rowBench) {
 		b.settle()
 		j := aJob("job-1", ports.Running, 2)
 		j.Snapshot = []byte(`{"ssh_task_dirs":[` + targetJSON + `]}`)
 		b.seed.PutJob(b.TB, j)
 		b.want(string(b.owner().OptInNow), string(core.Unknown))
 	}},
-	{"D17: every profile the directory was launched by must be on", func(b *rowBench) {
+	{"AC_D17: every profile the directory was launched by must be on", func(b *rowBench) {
 		b.settle()
 		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-1", TaskID: "t-1", Runtime: "ssh", Status: "stopped", ProfileID: "p-2", Metadata: metadata()})
 		b.want(string(b.owner().OptInNow), string(core.Off))
@@ -296,7 +296,7 @@ var rowClauses = []rowClause{
 			b.Errorf("%+v", got)
 		}
 	}},
-	{"D7: a session of another open task in our environment is a borrower, in whatever state", func(b *rowBench) {
+	{"AC_D7: a session of another open task in our environment is a borrower, in whatever state", func(b *rowBench) {
 		for _, state := range []string{"CREATED", "STARTING", "RUNNING", "IDLE", "WAITING_FOR_INPUT", "COMPLETED", "FAILED", "CANCELLED", "NEW_WORD"} {
 			b.settle()
 			b.seed.PutTask(b.TB, Task{ID: "t-2"})
@@ -307,7 +307,7 @@ var rowClauses = []rowClause{
 			}
 		}
 	}},
-	{"D7: a borrower's archived task does not keep the directory, and our own sessions are none", func(b *rowBench) {
+	{"AC_D7: a borrower's archived task does not keep the directory, and our own sessions are none", func(b *rowBench) {
 		b.settle()
 		b.seed.PutTask(b.TB, Task{ID: "t-2", Archived: true})
 		b.seed.PutSession(b.TB, SessionRow{ID: "s-2", TaskID: "t-2", State: "CANCELLED", EnvironmentID: "env-1"})
@@ -317,7 +317,7 @@ var rowClauses = []rowClause{
 			b.Errorf("%+v", got)
 		}
 	}},
-	{"D8: another open task's launch into the directory is a claim, however it is spelled", func(b *rowBench) {
+	{"AC_D8: another open task's launch into the directory is a claim, however it is spelled", func(b *rowBench) {
 		for _, meta := range []string{
 			metadata(), metadata("ssh_host", "BOX.example."), metadata("ssh_user", "other"), metadata("ssh_port", ""), metadata("ssh_remote_task_dir", dir+"/"),
 			metadata("ssh_remote_task_dir", "/home//dev/.kandev/tasks/fix-login"), metadata("ssh_remote_task_dir", "/mnt/x/tasks/FIX-LOGIN"), metadata("ssh_host", "10.0.0.9"),
@@ -357,7 +357,7 @@ var rowClauses = []rowClause{
 		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "own", TaskID: "t-1", Runtime: "ssh", Status: "ready", ProfileID: "p-1", Metadata: metadata()})
 		b.want(b.judged(), "ours")
 	}},
-	{"D6, D32: a terminal task's launch that is left is still closing", func(b *rowBench) {
+	{"AC_D6, AC_D32: a terminal task's launch that is left is still closing", func(b *rowBench) {
 		b.settle()
 		b.seed.PutTask(b.TB, Task{ID: "t-2", Archived: true})
 		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-2", TaskID: "t-2", Runtime: "ssh", Status: "stopped", Metadata: metadata()})
@@ -369,7 +369,7 @@ var rowClauses = []rowClause{
 		b.seed.PutJob(b.TB, kept)
 		b.want(b.judged(), string(core.ClaimClosing))
 	}},
-	{"D6: an unfinished cleanup job of another task that names the directory is still closing", func(b *rowBench) {
+	{"AC_D6: an unfinished cleanup job of another task that names the directory is still closing", func(b *rowBench) {
 		for _, state := range []ports.State{ports.Prepared, ports.Pending, ports.RetryWait, "waiting_for_clean", "word_of_tomorrow"} {
 			b.settle()
 			b.seed.PutTask(b.TB, Task{ID: "t-2", Archived: true})
@@ -381,7 +381,7 @@ var rowClauses = []rowClause{
 			}
 		}
 	}},
-	{"D6: an ended task that had not opted in keeps what it left; one that had does not", func(b *rowBench) {
+	{"AC_D6: an ended task that had not opted in keeps what it left; one that had does not", func(b *rowBench) {
 		b.settle()
 		b.seed.PutTask(b.TB, Task{ID: "t-2", Archived: true})
 		other := aJob("job-2", ports.Succeeded, 1)
@@ -460,7 +460,7 @@ var rowClauses = []rowClause{
 			b.Error(diff)
 		}
 	}},
-	{"D11: a begin is withdrawn when the row is another attempt's, in another state or gone, and when the task is open again", func(b *rowBench) {
+	{"AC_D11: a begin is withdrawn when the row is another attempt's, in another state or gone, and when the task is open again", func(b *rowBench) {
 		for name, change := range map[string]func(){
 			"attempt":   func() { b.seed.PutJob(b.TB, aJob("job-1", ports.Running, 3)) },
 			"cancelled": func() { b.seed.PutJob(b.TB, aJob("job-1", ports.Cancelled, 2)) },

@@ -296,9 +296,9 @@ var brokenRows = map[string]func() *twisted{
 		return &twisted{ownership: func(_ core.Owner, o *core.Ownership) { o.Environment = nil }}
 	},
 	"an open task is not terminal, an absent one is":                               func() *twisted { return &twisted{terminal: func(bool) bool { return true }} },
-	"D17: only the exact string true opts in, and a profile that is gone does not": func() *twisted { return switched(core.On) },
-	"D17: where nothing names a profile the switch is unknown":                     func() *twisted { return switched(core.Off) },
-	"D17: every profile the directory was launched by must be on":                  func() *twisted { return switched(core.On) },
+	"AC_D17: only the exact string true opts in, and a profile that is gone does not": func() *twisted { return switched(core.On) },
+	"AC_D17: where nothing names a profile the switch is unknown":                     func() *twisted { return switched(core.Off) },
+	"AC_D17: every profile the directory was launched by must be on":                  func() *twisted { return switched(core.On) },
 	"an environment that went to another task is told as it is": func() *twisted {
 		return &twisted{ownership: func(q core.Owner, o *core.Ownership) { o.Environment.TaskID = q.TaskID }}
 	},
@@ -307,19 +307,19 @@ var brokenRows = map[string]func() *twisted{
 			o.Environment = &core.Environment{ID: "env-1", TaskID: q.TaskID}
 		}}
 	},
-	"D7: a session of another open task in our environment is a borrower, in whatever state": func() *twisted {
+	"AC_D7: a session of another open task in our environment is a borrower, in whatever state": func() *twisted {
 		return &twisted{ownership: func(_ core.Owner, o *core.Ownership) {
 			o.Borrowers = slices.DeleteFunc(o.Borrowers, func(b core.Borrower) bool { return b.State == "IDLE" }) // as the host does
 		}}
 	},
-	"D7: a borrower's archived task does not keep the directory, and our own sessions are none": func() *twisted {
+	"AC_D7: a borrower's archived task does not keep the directory, and our own sessions are none": func() *twisted {
 		return &twisted{ownership: func(_ core.Owner, o *core.Ownership) {
 			for i := range o.Borrowers {
 				o.Borrowers[i].TaskTerminal = false
 			}
 		}}
 	},
-	"D8: another open task's launch into the directory is a claim, however it is spelled": func() *twisted {
+	"AC_D8: another open task's launch into the directory is a claim, however it is spelled": func() *twisted {
 		return dropping(func(q core.Owner, c core.Claim) bool { return !c.Unreadable && c.TaskDir != q.Target.TaskDir })
 	},
 	"a letter that folds to one of ours is the same name": func() *twisted {
@@ -330,9 +330,9 @@ var brokenRows = map[string]func() *twisted{
 			o.Claims = append(o.Claims, core.Claim{TaskID: "t-2", Unreadable: true})
 		}}
 	},
-	"D6, D32: a terminal task's launch that is left is still closing":                         func() *twisted { return claiming(func(c *core.Claim) { c.Stopped = true }) },
-	"D6: an unfinished cleanup job of another task that names the directory is still closing": func() *twisted { return claiming(func(c *core.Claim) { c.CleanupOpen = false }) },
-	"D6: an ended task that had not opted in keeps what it left; one that had does not":       func() *twisted { return claiming(func(c *core.Claim) { c.OptedIn = true }) },
+	"AC_D6, AC_D32: a terminal task's launch that is left is still closing":                         func() *twisted { return claiming(func(c *core.Claim) { c.Stopped = true }) },
+	"AC_D6: an unfinished cleanup job of another task that names the directory is still closing": func() *twisted { return claiming(func(c *core.Claim) { c.CleanupOpen = false }) },
+	"AC_D6: an ended task that had not opted in keeps what it left; one that had does not":       func() *twisted { return claiming(func(c *core.Claim) { c.OptedIn = true }) },
 	"an open task whose directory was kept has a claim although its launch is forgotten":      func() *twisted { return dropping(func(_ core.Owner, c core.Claim) bool { return c.Stopped }) },
 	"a snapshot that cannot be read is a claim while its job has not ended":                   func() *twisted { return dropping(func(_ core.Owner, c core.Claim) bool { return c.Unreadable }) },
 	"jobs of another shape and rows from before the feature claim nothing": func() *twisted {
@@ -344,7 +344,7 @@ var brokenRows = map[string]func() *twisted{
 	"a begin at a directory the row does not name fails":                                              func() *twisted { return &twisted{blind: true} },
 	"002.7: an outcome is in the row in the host's words; a failure leaves the begin, a skip ends it": func() *twisted { return &twisted{silent: true} },
 	"an outcome for another attempt, or a row in another state, is lost and writes nothing":           func() *twisted { return &twisted{conclude: func(error) error { return nil }} },
-	"D11: a begin is withdrawn when the row is another attempt's, in another state or gone, and when the task is open again": func() *twisted {
+	"AC_D11: a begin is withdrawn when the row is another attempt's, in another state or gone, and when the task is open again": func() *twisted {
 		return &twisted{begin: func(q core.Begin, b core.Begun) core.Begun {
 			if b.Ending == core.BeginWithdrawn {
 				b.Ending = core.BeginFailed // which would be tried again
@@ -450,7 +450,7 @@ var brokenStores = map[string]func() *twisted{
 	},
 	"a deleted task is gone with its rows, and its job keeps the environment's copy": func() *twisted { return snapshots(`"task_environment"`, `"environment"`) },
 	"a deleted task's environment goes to a surviving borrower":                      func() *twisted { return afterEnd(func(w *twisted, _ []string) { w.Drop("env-1") }) },
-	"D37: a cascade takes the tasks below along, with one cascade id, parents first": func() *twisted {
+	"AC_D37: a cascade takes the tasks below along, with one cascade id, parents first": func() *twisted {
 		return afterEnd(func(w *twisted, ids []string) { slices.Reverse(ids) })
 	},
 	"without cascade the tasks below stay": func() *twisted {
@@ -462,10 +462,10 @@ var brokenStores = map[string]func() *twisted{
 	"the oldest due job is leased first": func() *twisted {
 		return &twisted{due: func(all []ports.Job) []ports.Job { slices.Reverse(all); return all }}
 	},
-	"D14, D31: other triggers and unknown states are never leased, recovered or settled": func() *twisted {
+	"AC_D14, AC_D31: other triggers and unknown states are never leased, recovered or settled": func() *twisted {
 		return anyway(func(j ports.Job) bool { return j.State == ports.Pending })
 	},
-	"D37: two jobs of one task run one after the other": func() *twisted {
+	"AC_D37: two jobs of one task run one after the other": func() *twisted {
 		return anyway(func(j ports.Job) bool { return j.State == ports.Pending })
 	},
 	"jobs whose hosts are held are passed over, however many": func() *twisted {
@@ -510,7 +510,7 @@ var brokenStores = map[string]func() *twisted{
 	"4.6: un-archive leaves ended jobs and delete jobs as they are": func() *twisted {
 		return opening(func(j *ports.Job) { j.State, j.CompletedAt = ports.Cancelled, made })
 	},
-	"D11: un-archive is refused, changing nothing, while a removal has begun and not ended": func() *twisted {
+	"AC_D11: un-archive is refused, changing nothing, while a removal has begun and not ended": func() *twisted {
 		return opening(func(j *ports.Job) { j.State, j.CompletedAt = ports.Cancelled, made })
 	},
 	"un-archive of an open or unknown task is refused": func() *twisted { return opening(func(*ports.Job) {}) },
