@@ -295,7 +295,7 @@ var brokenRows = map[string]func() *twisted{
 	"a task with its own environment and an opted-in profile owns its directory": func() *twisted {
 		return &twisted{ownership: func(_ core.Owner, o *core.Ownership) { o.Environment = nil }}
 	},
-	"an open task is not terminal, an absent one is":                               func() *twisted { return &twisted{terminal: func(bool) bool { return true }} },
+	"an open task is not terminal, an absent one is":                                  func() *twisted { return &twisted{terminal: func(bool) bool { return true }} },
 	"AC_D17: only the exact string true opts in, and a profile that is gone does not": func() *twisted { return switched(core.On) },
 	"AC_D17: where nothing names a profile the switch is unknown":                     func() *twisted { return switched(core.Off) },
 	"AC_D17: every profile the directory was launched by must be on":                  func() *twisted { return switched(core.On) },
@@ -330,11 +330,11 @@ var brokenRows = map[string]func() *twisted{
 			o.Claims = append(o.Claims, core.Claim{TaskID: "t-2", Unreadable: true})
 		}}
 	},
-	"AC_D6, AC_D32: a terminal task's launch that is left is still closing":                         func() *twisted { return claiming(func(c *core.Claim) { c.Stopped = true }) },
+	"AC_D6, AC_D32: a terminal task's launch that is left is still closing":                      func() *twisted { return claiming(func(c *core.Claim) { c.Stopped = true }) },
 	"AC_D6: an unfinished cleanup job of another task that names the directory is still closing": func() *twisted { return claiming(func(c *core.Claim) { c.CleanupOpen = false }) },
 	"AC_D6: an ended task that had not opted in keeps what it left; one that had does not":       func() *twisted { return claiming(func(c *core.Claim) { c.OptedIn = true }) },
-	"an open task whose directory was kept has a claim although its launch is forgotten":      func() *twisted { return dropping(func(_ core.Owner, c core.Claim) bool { return c.Stopped }) },
-	"a snapshot that cannot be read is a claim while its job has not ended":                   func() *twisted { return dropping(func(_ core.Owner, c core.Claim) bool { return c.Unreadable }) },
+	"an open task whose directory was kept has a claim although its launch is forgotten":         func() *twisted { return dropping(func(_ core.Owner, c core.Claim) bool { return c.Stopped }) },
+	"a snapshot that cannot be read is a claim while its job has not ended":                      func() *twisted { return dropping(func(_ core.Owner, c core.Claim) bool { return c.Unreadable }) },
 	"jobs of another shape and rows from before the feature claim nothing": func() *twisted {
 		return &twisted{ownership: func(_ core.Owner, o *core.Ownership) { o.Claims = []core.Claim{{TaskID: "t-2", Unreadable: true}} }}
 	},
