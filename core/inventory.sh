@@ -89,9 +89,9 @@ probe_shape() {
 # survey DIR, and its $mode: one pass over DIR's listing. The digest is of exactly the lines
 # the rest is drawn from. Lines for the shell: KIND REST, REST an absolute path.
 survey() {
-	listing "$1" | top=$1 uid=$uid mode=$mode awk '
+	listing "$1" | top=$1 uid=$uid mode=$mode awk "$lasting"'
 		BEGIN { hash = "git -C / hash-object --stdin"; top = ENVIRON["top"]; uid = ENVIRON["uid"] }
-		{ print | hash }
+		{ print lasting() | hash }
 		$1 == "top" { next }
 		$1 == "walked" { walked = $2; sane = 1; next }
 		$1 == "newline-repository" { newlines++; next }

@@ -2,10 +2,19 @@ package core
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
 // What each record means: a reason, a cause, a sentence, and what to do.
+
+// count is a number of things and what they do, as people say it.
+func count(n int64, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.FormatInt(n, 10) + " " + more
+}
 
 func keepHost(r *reading, v cells) {
 	if v.w(1) == "x" || !digits(v.w(1)) {
@@ -76,19 +85,19 @@ func keepTree(r *reading, v cells) {
 		r.keep(ProbeFailed, Unreadable, []Remedy{{What: "make it readable for this account, or look at it by hand"}}, "parts of %q cannot be listed", v.t(0))
 	}
 	if v.n(6) != 0 {
-		r.keep(ProbeFailed, ForeignOwner, []Remedy{{What: "give the files to this account, or remove them with the account that owns them"}}, "%d entries belong to another account%s", v.n(6), r.shown("foreign"))
+		r.keep(ProbeFailed, ForeignOwner, []Remedy{{What: "give the files to this account, or remove them with the account that owns them"}}, "%s to another account%s", count(v.n(6), "entry belongs", "entries belong"), r.shown("foreign"))
 	}
 	if v.n(7) != 0 {
-		r.keep(ProbeFailed, Unreadable, []Remedy{{What: "make them readable for their owner"}}, "%d files or directories cannot be read%s", v.n(7), r.shown("unreadable"))
+		r.keep(ProbeFailed, Unreadable, []Remedy{{What: "make them readable for their owner"}}, "%s cannot be read%s", count(v.n(7), "file or directory", "files or directories"), r.shown("unreadable"))
 	}
 	if v.n(8) != 0 {
 		r.keep(ProbeFailed, ProbeError, nil, "a repository's path holds a line break, which nothing here follows")
 	}
 	if v.n(9) != 0 {
-		r.keep(DirtyWorktree, Untracked, nil, "%d symbolic links below .kandev are not the backend's%s", v.n(9), r.shown("kandev_link"))
+		r.keep(DirtyWorktree, Untracked, nil, "%s not the backend's%s", count(v.n(9), "symbolic link below .kandev is", "symbolic links below .kandev are"), r.shown("kandev_link"))
 	}
 	if v.n(10) != 0 {
-		r.keep(ProbeFailed, LockPresent, []Remedy{{What: "see whether git still runs there; if not, remove the lock"}}, "%d lock files lie in repositories%s: a git may be writing", v.n(10), r.shown("lock"))
+		r.keep(ProbeFailed, LockPresent, []Remedy{{What: "see whether git still runs there; if not, remove the lock"}}, "%s in the repositories%s: a git may be writing", count(v.n(10), "lock file lies", "lock files lie"), r.shown("lock"))
 	}
 }
 
@@ -106,15 +115,15 @@ func keepLive(r *reading, v cells) {
 	} else if n, ok := number(v.w(0)); !ok {
 		r.odd("%q live processes", v.w(0))
 	} else if n > 0 {
-		r.keep(Shared, LiveProcess, []Remedy{{What: "end what works there, then have it judged again"}}, "%d running processes have their working directory inside", n)
+		r.keep(Shared, LiveProcess, []Remedy{{What: "end what works there, then have it judged again"}}, "%s working directory inside", count(n, "running process has its", "running processes have their"))
 	} else {
 		r.note("no process of this account works inside; other accounts' processes cannot be seen without privilege")
 	}
 	if v.n(2) > 0 {
-		r.keep(Shared, LiveProcess, []Remedy{{What: "end the session that the pid file names"}}, "%d session processes named in .kandev/sessions still run%s", v.n(2), r.shown("session"))
+		r.keep(Shared, LiveProcess, []Remedy{{What: "end the session that the pid file names"}}, "%s%s", count(v.n(2), "session process named in .kandev/sessions still runs", "session processes named in .kandev/sessions still run"), r.shown("session"))
 	}
 	if v.n(3) > 0 {
-		r.keep(ProbeFailed, Unreadable, nil, "%d session pid files cannot be read%s", v.n(3), r.shown("pidfile"))
+		r.keep(ProbeFailed, Unreadable, nil, "%s cannot be read%s", count(v.n(3), "session pid file", "session pid files"), r.shown("pidfile"))
 	}
 }
 
@@ -122,28 +131,28 @@ func keepMounts(r *reading, v cells) {
 	if n, ok := number(v.w(0)); !ok {
 		r.keep(ProbeFailed, MountInside, nil, "the host's mounts could not be listed")
 	} else if n > 0 {
-		r.keep(ProbeFailed, MountInside, []Remedy{{What: "unmount what is mounted inside"}}, "%d file systems are mounted at or below the target", n)
+		r.keep(ProbeFailed, MountInside, []Remedy{{What: "unmount what is mounted inside"}}, "%s mounted at or below the target", count(n, "file system is", "file systems are"))
 	}
 }
 
 func keepBorrowers(r *reading, v cells) {
 	if v.n(0) > 0 {
-		r.keep(Shared, LentObjects, []Remedy{{What: "make the borrower whole: in it, run git repack -a -d and remove objects/info/alternates"}}, "%d other repositories borrow objects from this one%s", v.n(0), r.shown("borrower"))
+		r.keep(Shared, LentObjects, []Remedy{{What: "make the borrower whole: in it, run git repack -a -d and remove objects/info/alternates"}}, "%s objects from this one%s", count(v.n(0), "other repository borrows", "other repositories borrow"), r.shown("borrower"))
 	}
 	if v.n(1) > 0 {
-		r.keep(Shared, HostedWorktree, nil, "%d other directories are checkouts of a repository inside%s", v.n(1), r.shown("dependant"))
+		r.keep(Shared, HostedWorktree, nil, "%s of a repository inside%s", count(v.n(1), "other directory is a checkout", "other directories are checkouts"), r.shown("dependant"))
 	}
 }
 
 func keepWorktrees(r *reading, v cells) {
 	if v.n(1) > 0 {
-		r.keep(Shared, HostedWorktree, []Remedy{{What: "move the other checkout to a clone of its own, then git worktree remove it"}}, "a repository inside is the home of %d worktrees elsewhere%s", v.n(1), r.shown("hosted_worktree"))
+		r.keep(Shared, HostedWorktree, []Remedy{{What: "move the other checkout to a clone of its own, then git worktree remove it"}}, "a repository inside is the home of %s elsewhere%s", count(v.n(1), "worktree", "worktrees"), r.shown("hosted_worktree"))
 	}
 	if v.n(2) > 0 {
-		r.keep(Shared, LockedWorktree, []Remedy{{What: "git worktree unlock it, if nobody needs it"}}, "%d worktrees registered inside are locked%s", v.n(2), r.shown("locked_worktree"))
+		r.keep(Shared, LockedWorktree, []Remedy{{What: "git worktree unlock it, if nobody needs it"}}, "%s locked%s", count(v.n(2), "worktree registered inside is", "worktrees registered inside are"), r.shown("locked_worktree"))
 	}
 	if v.n(3) > 0 {
-		r.keep(ProbeFailed, ProbeError, []Remedy{{What: "see what the registration still holds, then git worktree prune"}}, "%d worktree registrations inside hold what no checkout can be asked about%s", v.n(3), r.shown("broken_worktree"))
+		r.keep(ProbeFailed, ProbeError, []Remedy{{What: "see what the registration still holds, then git worktree prune"}}, "%s what no checkout can be asked about%s", count(v.n(3), "worktree registration inside holds", "worktree registrations inside hold"), r.shown("broken_worktree"))
 	}
 }
 
@@ -256,25 +265,25 @@ func keepFiles(r *reading, v cells) {
 		r.keep(ProbeFailed, ProbeError, []Remedy{{What: "see what git says there", Run: r.git("status")}}, "git could not tell the state of the files (ls-files %d, status %d, %d lines not understood)", v.n(0), v.n(1), v.n(7))
 	}
 	if v.n(3) > 0 {
-		r.keep(DirtyWorktree, Modified, []Remedy{{What: "commit and push, or discard", Run: r.git("status")}}, "%d tracked files differ from the last commit%s", v.n(3), r.shown("changed"))
+		r.keep(DirtyWorktree, Modified, []Remedy{{What: "commit and push, or discard", Run: r.git("status")}}, "%s from the last commit%s", count(v.n(3), "tracked file differs", "tracked files differ"), r.shown("changed"))
 	}
 	if v.n(4) > 0 {
-		r.keep(DirtyWorktree, Modified, []Remedy{{What: "put the submodule back on its recorded commit, or commit the move", Run: r.git("submodule update")}}, "submodule pointer only: %d submodules are at another commit than recorded%s", v.n(4), r.shown("pointer"))
+		r.keep(DirtyWorktree, Modified, []Remedy{{What: "put the submodule back on its recorded commit, or commit the move", Run: r.git("submodule update")}}, "submodule pointer only: %s at another commit than recorded%s", count(v.n(4), "submodule is", "submodules are"), r.shown("pointer"))
 	}
 	if v.n(5) > 0 {
-		r.keep(DirtyWorktree, Untracked, []Remedy{{What: "commit and push, move, or delete them", Run: r.git("status --untracked-files=all")}}, "%d untracked files%s", v.n(5), r.shown("untracked"))
+		r.keep(DirtyWorktree, Untracked, []Remedy{{What: "commit and push, move, or delete them", Run: r.git("status --untracked-files=all")}}, "%s%s", count(v.n(5), "untracked file", "untracked files"), r.shown("untracked"))
 	}
 	if v.n(6) > 0 {
-		r.keep(DirtyWorktree, Ignored, []Remedy{{What: "move or delete what is ignored", Run: r.git("status --ignored")}}, "%d ignored files%s", v.n(6), r.shown("ignored"))
+		r.keep(DirtyWorktree, Ignored, []Remedy{{What: "move or delete what is ignored", Run: r.git("status --ignored")}}, "%s%s", count(v.n(6), "ignored file", "ignored files"), r.shown("ignored"))
 	}
 }
 
 func keepHidden(r *reading, v cells) {
 	if v.n(1) > 0 {
-		r.keep(DirtyWorktree, HiddenEdit, []Remedy{{What: "see which files carry an index flag", Run: r.git("ls-files -v")}}, "%d files that an index flag hides from status differ from the index%s", v.n(1), r.shown("hidden"))
+		r.keep(DirtyWorktree, HiddenEdit, []Remedy{{What: "see which files carry an index flag", Run: r.git("ls-files -v")}}, "%s from the index%s", count(v.n(1), "file that an index flag hides from status differs", "files that an index flag hides from status differ"), r.shown("hidden"))
 	}
 	if v.n(3) > 0 {
-		r.keep(DirtyWorktree, Untracked, nil, "%d submodule directories that are not checked out hold files%s", v.n(3), r.shown("gitlink"))
+		r.keep(DirtyWorktree, Untracked, nil, "%s%s", count(v.n(3), "submodule directory that is not checked out holds files", "submodule directories that are not checked out hold files"), r.shown("gitlink"))
 	}
 }
 
@@ -303,7 +312,7 @@ func keepRefs(r *reading, v cells) {
 	if samples := r.samples[r.at.index+" loose"]; v.n(5) > 0 && len(samples) > 0 && samples[0] == "annex/objects" {
 		r.keep(UnpushedCommits, LocalRefs, []Remedy{{What: "see that another place has the content, then drop it here", Run: r.git("annex drop --all")}}, "git-annex keeps content here, and whether another place has it is not known")
 	} else if v.n(5) > 0 {
-		r.keep(UnpushedCommits, LocalRefs, []Remedy{{What: "push the tag, or delete it", Run: r.git("for-each-ref")}}, "%d refs hold objects that no remote is known to have%s", v.n(5), r.shown("loose"))
+		r.keep(UnpushedCommits, LocalRefs, []Remedy{{What: "push the tag, or delete it", Run: r.git("for-each-ref")}}, "%s that no remote is known to have%s", count(v.n(5), "ref holds an object", "refs hold objects"), r.shown("loose"))
 	}
 }
 
@@ -341,7 +350,7 @@ func keepUnpushed(r *reading, v cells) {
 	case r.at.kind == "nested", r.at.kind == "child", r.at.kind == "bare":
 		cause = InNestedRepo
 	}
-	r.keep(UnpushedCommits, cause, []Remedy{push}, "%s %d commits%s", because, v.n(1), r.shown("holder"))
+	r.keep(UnpushedCommits, cause, []Remedy{push}, "%s %s%s", because, count(v.n(1), "commit", "commits"), r.shown("holder"))
 }
 
 func keepAbandoned(r *reading, v cells) {
@@ -352,6 +361,6 @@ func keepAbandoned(r *reading, v cells) {
 		if tips := r.samples[r.at.index+" abandoned"]; len(tips) > 0 {
 			tip = tips[0]
 		}
-		r.keep(UnpushedCommits, Abandoned, []Remedy{{What: "keep it on a branch and push that", Run: r.git("branch rescued " + quote(tip))}}, "%d commits were left behind by reset or checkout and nothing reaches them%s", v.n(1), r.shown("abandoned"))
+		r.keep(UnpushedCommits, Abandoned, []Remedy{{What: "keep it on a branch and push that", Run: r.git("branch rescued " + quote(tip))}}, "%s by reset or checkout and nothing reaches %s%s", count(v.n(1), "commit was left behind", "commits were left behind"), map[bool]string{true: "it", false: "them"}[v.n(1) == 1], r.shown("abandoned"))
 	}
 }

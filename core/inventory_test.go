@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -280,5 +281,23 @@ func TestAC_002_5_ALyingAnswerWithARightSumIsStillNotSafe(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestOneThingIsNotToldAsSeveral(t *testing.T) {
+	several := regexp.MustCompile(`(^| )1 ([a-z.]+ )?(files|commits|entries|refs|worktrees|processes|repositories|directories|submodules|links|systems|registrations)\b`)
+	ones := 0
+	for _, s := range scenarios(t) {
+		for _, f := range labInventory.Judge(answer(t, s.ID)).Findings {
+			if several.MatchString(f.Detail) {
+				t.Errorf("%s: %s", s.ID, f.Detail)
+			}
+			if strings.HasPrefix(f.Detail, "1 ") {
+				ones++
+			}
+		}
+	}
+	if ones < 20 {
+		t.Errorf("only %d details begin with one of something", ones)
 	}
 }

@@ -11,6 +11,13 @@
 # stands before one that looks like a repository's. The last line is
 # "walked RC". Times and types are spelled as the host spells them: a host is
 # compared only with itself.
+#
+# A file of a repository's object store is told without its links and its ctime:
+# git clone of a path shares these files, so that what another directory does to
+# its own names of them shows here. One that is named by a digest and writable by
+# nobody goes without its mtime, too, which git renews when it wants to write the
+# same once more: its content is what its name says. Inode, size, mode, owner and
+# name stay, so that nothing comes, goes or is replaced unseen.
 speak() {
 	case $(find / -maxdepth 0 -printf '%y %i %s %m %U %n %T@ %C@ %D\n' 2>/dev/null) in
 	'd '[0-9]*) dialect='printf' ;;
@@ -69,12 +76,25 @@ listing() {
 	)
 }
 
+# lasting: awk's function for what of a line is compared.
+# shellcheck disable=SC2016 # it is awk's
+lasting='function lasting(  at, w, n, k, kept) {
+	if (!index($0, "/objects/") || $1 !~ /^[-f]/) return $0
+	at = index($0, " ./")
+	kept = $1 " " $2 " " $3 " " $4 " " $5
+	if ($4 ~ /^0?[0145][0145][0145]$/ && $0 ~ /\/objects\/([0-9a-f][0-9a-f]|pack)\/(pack-)?[0-9a-f]+(\.[a-z]+)?$/) return kept substr($0, at)
+	if ($0 !~ /\/objects\/(info\/(packs|commit-graph|commit-graphs\/[^\/]*)|pack\/multi-pack-index[^\/]*)$/) return $0
+	n = split(substr($0, 1, at), w, " ")
+	for (k = 7; k <= 6 + (n - 6) / 2; k++) kept = kept " " w[k]
+	return kept substr($0, at)
+}'
+
 # tree DIR: leaves the digest of DIR's listing, the number of its entries (itself
 # included) and whether all of it was walked in $digest, $count and $walked (0 is yes).
 tree() {
-	set -- "$(listing "$1" | awk '
+	set -- "$(listing "$1" | awk "$lasting"'
 		BEGIN { hash = "git -C / hash-object --stdin" }
-		{ print | hash }
+		{ print lasting() | hash }
 		END { rc = close(hash); print NR - 1, (rc == 0 && $1 == "walked") ? $2 : 1 }')"
 	digest=${1%%"$newline"*} count=${1#*"$newline"}
 	walked=${count#* } count=${count%% *}

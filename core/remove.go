@@ -111,7 +111,7 @@ func (q Remove) committed(middle []record, how, what string) Outcome {
 		case what != "":
 			return unclear
 		}
-		return Removed{Detail: fmt.Sprintf("%d entries removed", entries), Bytes: bytes, Entries: entries}
+		return Removed{Detail: count(entries, "entry", "entries") + " removed", Bytes: bytes, Entries: entries}
 	}
 	return unclear
 }

@@ -32,12 +32,13 @@ finish() {
 # newer: something in x that was written after the mark, in $new. Directories
 # do not count: taking entries out of one makes it newer. Where find can ask,
 # a date in the future that was there before does not count either, and what
-# was born after the mark does.
+# was born after the mark does. Nor does a file of an object store that has
+# another name elsewhere: whoever has that name may have used it again.
 newer() {
 	set -- -newer mark
 	! find mark -cnewer mark >/dev/null 2>&1 || set -- -newer mark -cnewer mark
 	! find mark -newerBm mark >/dev/null 2>&1 || set -- \( "$@" \) -o -newerBm mark
-	new=$(find x ! -type d \( "$@" \) -print 2>/dev/null | sed 1q)
+	new=$(find x ! -type d \( "$@" \) ! \( -path '*/objects/*' ! -links 1 \) -print 2>/dev/null | sed 1q)
 }
 
 main() {
