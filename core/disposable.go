@@ -532,5 +532,5 @@ func (r *reading) work(h *heap) {
 	}
 	top := strings.TrimRight(r.q.Root, "/") + "/tasks/" + r.q.Segment
 	r.keep(DirtyWorktree, Ignored, []Remedy{{What: "keep what is wanted of it elsewhere, then delete it", Run: "ls -la " + quote(top+"/"+h.path)}},
-		"%d ignored files in %q count as work: %s", h.ignored, h.path, says)
+		"%s as work: %s", count(h.ignored, fmt.Sprintf("ignored file in %q counts", h.path), fmt.Sprintf("ignored files in %q count", h.path)), says)
 }
