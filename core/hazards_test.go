@@ -480,3 +480,33 @@ func TestAC_Race_AWriterByPathNeverLosesAByte(t *testing.T) {
 	}
 	t.Log(tally)
 }
+
+// What ended and was not waited for works nowhere: the removal says of a pid
+// file what the inventory says.
+func TestASessionThatEndedAndWasNotWaitedForHoldsNoRemovalUp(t *testing.T) {
+	for _, bsd := range []bool{false, true} {
+		p := newPlot(t)
+		if bsd {
+			p.bsd()
+		}
+		p.mkdir(p.at(".kandev/sessions/s1"))
+		ended := exec.Command("true")
+		must(0, ended.Start())
+		pid := fmt.Sprint(ended.Process.Pid)
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			raw := string(must(os.ReadFile("/proc/" + pid + "/stat")))
+			if strings.HasPrefix(raw[strings.LastIndex(raw, ")"):], ") Z") {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(raw)
+			}
+		}
+		must(0, os.WriteFile(p.at(".kandev/sessions/s1/agentctl.pid"), []byte(pid+"\n"), 0o644))
+		p.give(1000)
+		if out := p.remove(p.question()); verdict(out) != "removed" {
+			t.Errorf("without /proc %v: %+v", bsd, out)
+		}
+		_ = ended.Wait()
+	}
+}

@@ -50,13 +50,6 @@ born() {
 	! runs "$1" || born='?'
 }
 
-# runs PID: a process of that number is there, be it another user's.
-runs() {
-	kill -0 "$1" 2>/dev/null && return 0
-	case $(kill -0 "$1" 2>&1) in *ermitted*) return 0 ;; esac
-	return 1
-}
-
 # here: which machine this is, and since when it runs, in $node and $boot.
 here() {
 	node=$(uname -n)

@@ -56,6 +56,23 @@ field() {
 	esac
 }
 
+# runs PID: a process of that number is there, be it another user's. One that
+# ended and was not waited for runs nothing, unless threads of it still do.
+runs() {
+	if [ -r "/proc/$1/status" ]; then
+		case $(sed -n 's/^State:[ 	]*//p' "/proc/$1/status" 2>/dev/null) in
+		[ZX]*)
+			set -- /proc/"$1"/task/*
+			[ $# -gt 1 ]
+			return
+			;;
+		esac
+	else
+		case $(ps -o stat= -p "$1" 2>/dev/null) in Z*) return 1 ;; esac
+	fi
+	command kill -0 "$1" 2>/dev/null || [ -d "/proc/$1" ] || ps -p "$1" >/dev/null 2>&1
+}
+
 # opening NAME, record KIND WORD..., closing: a whole answer, counted.
 records=0
 opening() {
