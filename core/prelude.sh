@@ -25,24 +25,29 @@ export GIT_OPTIONAL_LOCKS GIT_TERMINAL_PROMPT GIT_ALLOW_PROTOCOL GIT_NO_LAZY_FET
 export GIT_GRAFT_FILE GIT_ATTR_NOSYSTEM GIT_LITERAL_PATHSPECS GIT_PAGER GIT_EDITOR GIT_ASKPASS
 export GIT_SSH_COMMAND GIT_TRACE GIT_TRACE2 GIT_TRACE2_EVENT GIT_TRACE2_PERF GIT_TRACE_SETUP
 
-# The printf of mksh is a program, and takes no word of more than 128 KiB.
+# The printf of mksh is a program, and takes no word of more than 128 KiB. A line
+# is written at once: several of us write records at the same time.
 case ${KSH_VERSION-} in
 *MIRBSD* | *LEGACY*)
 	printf() {
-		case $1 in *%[!s]* | *\\0*) command printf "$@"; return ;; esac
-		printf_form=$1
+		printf_form=$1 printf_out=''
+		while :; do
+			case $printf_form in *'\n'*) printf_form=${printf_form%%'\n'*}$newline${printf_form#*'\n'} ;; *) break ;; esac
+		done
+		case $printf_form in *%[!s]* | *\\*) command printf "$@"; return ;; esac
 		shift
 		while :; do
 			printf_rest=$printf_form
 			while :; do
 				case $printf_rest in *%s*) ;; *) break ;; esac
-				print -n -- "${printf_rest%%"%s"*}" && print -nr -- "${1-}" || return 1
+				printf_out=$printf_out${printf_rest%%"%s"*}${1-}
 				printf_rest=${printf_rest#*"%s"}
 				[ $# -eq 0 ] || shift
 			done
-			print -n -- "$printf_rest" || return 1
-			[ $# -gt 0 ] || return 0
+			printf_out=$printf_out$printf_rest
+			[ $# -gt 0 ] || break
 		done
+		print -nr -- "$printf_out"
 	}
 	;;
 esac
