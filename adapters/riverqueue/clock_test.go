@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -20,7 +19,11 @@ const clockJump = "RECLAIM_TEST_CLOCK_JUMP"
 func jumping(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
-	standard := filepath.Join(runtime.GOROOT(), "src", "time")
+	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	standard := filepath.Join(strings.TrimSpace(string(goroot)), "src", "time")
 	source, err := os.ReadFile(filepath.Join(standard, "time.go"))
 	if err != nil {
 		t.Fatal(err)

@@ -23,10 +23,10 @@ const uiSecurity = "default-src 'none'; script-src 'self'; style-src 'self' 'uns
 func (q *Queue) UI(ctx context.Context, prefix string) (http.Handler, error) {
 	pages, err := riverui.NewHandler(&riverui.HandlerOpts{Endpoints: riverui.NewEndpoints(q.client, nil), Logger: quiet(q.o.Log), Prefix: prefix})
 	if err != nil {
-		return nil, fmt.Errorf("River's pages: %w", err)
+		return nil, fmt.Errorf("the pages of River: %w", err)
 	}
 	if err := pages.Start(ctx); err != nil {
-		return nil, fmt.Errorf("River's pages: %w", err)
+		return nil, fmt.Errorf("the pages of River: %w", err)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", uiSecurity)

@@ -164,7 +164,7 @@ func (f *floor) drain(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.flights) == 0 {
-		return fmt.Errorf("River did not stop: %w", err)
+		return fmt.Errorf("the queue did not stop: %w", err)
 	}
 	return fmt.Errorf("%d %w", len(f.flights), worker.ErrAbandoned)
 }

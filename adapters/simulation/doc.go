@@ -21,8 +21,8 @@
 // risk is computed from that alone: files that differ from a commit, and commits
 // that no remote outside has. The scripts are programs of a few steps over the
 // same state, answering in core's records: what they may do at each step
-// is the state table in core's holder.go. TestTheModel... hold the model against
-// answers recorded from real git and against the real scripts.
+// is the state table in core's holder.go. Nothing here holds the model against
+// real git: what real git says is held by core's scenarios.
 //
 // Left out, because the design admits the loss: a process nobody can see that
 // writes by a relative path while its directory is renamed; a remote that was
@@ -37,6 +37,6 @@
 // that another task had a right to, or whose profile was off, at the last look;
 // at most one removal of a directory is at work; no leftover is forgotten;
 // siblings, registrations of others and the helper are untouched; every record
-// replays to its outcome. In the end: every job has ended. Ten breakages show
+// replays to its outcome. In the end: every job has ended. The breakages show
 // that each of these can fail.
 package simulation

@@ -39,10 +39,10 @@ func TestOnceRunsWhatIsDueAndSaysWhatCameOfIt(t *testing.T) {
 		slices.SortFunc(got, func(a, b Ended) int { return strings.Compare(a.ID, b.ID) })
 		want := []Ended{
 			{ID: "j1", TaskID: "t1", State: ports.Succeeded, Attempts: 1, Results: []core.Result{{Outcome: core.OutcomeRemoved}}},
-			{ID: "j2", TaskID: "t2", State: ports.RetryWait, Attempts: 1, Results: []core.Result{}},
+			{ID: "j2", TaskID: "t2", State: ports.RetryWait, Attempts: 1, Results: []core.Result{}, Delay: time.Minute, Error: got[1].Error},
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
+		if diff := cmp.Diff(want, got); diff != "" || !strings.Contains(got[1].Error, string(core.Unreachable)) {
+			t.Error(diff, got[1].Error)
 		}
 		raw, err := json.Marshal(got[1])
 		if err != nil || string(raw) != `{"id":"j2","task_id":"t2","state":"retry_wait","attempts":1,"results":[]}` {

@@ -299,6 +299,9 @@ var brokenRows = map[string]func() *twisted{
 	"AC_D17: only the exact string true opts in, and a profile that is gone does not": func() *twisted { return switched(core.On) },
 	"AC_D17: where nothing names a profile the switch is unknown":                     func() *twisted { return switched(core.Off) },
 	"AC_D17: every profile the directory was launched by must be on":                  func() *twisted { return switched(core.On) },
+	"what every profile of the directory lets go is told, and nothing the directory was not launched with": func() *twisted {
+		return &twisted{ownership: func(q core.Owner, o *core.Ownership) { o.Disposable = q.Target.Disposable }} // whatever the profiles say now
+	},
 	"an environment that went to another task is told as it is": func() *twisted {
 		return &twisted{ownership: func(q core.Owner, o *core.Ownership) { o.Environment.TaskID = q.TaskID }}
 	},
@@ -532,6 +535,16 @@ var brokenStores = map[string]func() *twisted{
 		return &twisted{desk: twistedDesk{profiles: func(all []ports.Profile) []ports.Profile {
 			for i := range all {
 				all[i].Reclaim = strings.ToLower(strings.TrimSpace(all[i].Reclaim)) // which shows on what is off
+			}
+			return all
+		}}}
+	},
+	"a profile's kinds of build output are written in order, a word that is none refuses them all": func() *twisted {
+		return &twisted{desk: twistedDesk{profiles: func(all []ports.Profile) []ports.Profile {
+			for i := range all {
+				kinds := strings.Split(all[i].Disposable, ",")
+				slices.Reverse(kinds)
+				all[i].Disposable = strings.Join(kinds, ",")
 			}
 			return all
 		}}}
