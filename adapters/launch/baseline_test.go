@@ -4,7 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/kandev/reclaim/adapters/localhost"
 	"github.com/kandev/reclaim/adapters/sshhost/sshdtest"
@@ -39,12 +41,33 @@ func prepare(t *testing.T) prepared {
 	if err := os.RemoveAll(p.dir + "/.kandev/sessions"); err != nil {
 		t.Fatal(err)
 	}
+	left(t, p.dir)
 	launch, err := core.ParseLaunch(got.Metadata)
 	if err != nil || launch.Baseline == "" {
 		t.Fatalf("%+v %v", launch, err)
 	}
 	p.baseline = launch.Baseline
 	return p
+}
+
+// left waits until no process works in dir: what the agent ran outlives it.
+func left(t *testing.T, dir string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		inside := 0
+		cwds, _ := filepath.Glob("/proc/[0-9]*/cwd")
+		for _, cwd := range cwds {
+			if to, err := os.Readlink(cwd); err == nil && (to == dir || strings.HasPrefix(to, dir+"/")) {
+				inside++
+			}
+		}
+		if inside == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d processes still work in %s", inside, dir)
+		}
+	}
 }
 
 func sh(t *testing.T, dir, script string, args ...string) {

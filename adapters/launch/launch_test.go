@@ -66,7 +66,7 @@ func on(t *testing.T, target core.Target) (*bench, string) {
 func end(t *testing.T, pid int64) {
 	t.Helper()
 	_ = syscall.Kill(int(pid), syscall.SIGKILL)
-	for range 200 {
+	for range 6000 {
 		state, err := os.ReadFile("/proc/" + strconv.FormatInt(pid, 10) + "/stat")
 		if err != nil || strings.Contains(string(state), ") Z ") {
 			return
