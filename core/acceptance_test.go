@@ -57,7 +57,7 @@ func TestAC_D12_AnEnclosingRepositoryNeverSpeaksForTheDirectory(t *testing.T) {
 }
 
 func TestAC_D13_OnlyARemoteThatLeadsOutsideProvesAPush(t *testing.T) {
-	judges(t, map[string]string{"remote-inside": "unpushed_commits remote_inside", "remote-sibling-task": "unpushed_commits remote_inside", "remote-loopback-v4": "unpushed_commits remote_inside",
+	judges(t, map[string]string{"remote-inside": "unpushed_commits branch", "remote-sibling-task": "unpushed_commits branch", "remote-loopback-v4": "unpushed_commits remote_inside",
 		"remote-loopback-v6": "unpushed_commits", "remote-localhost": "unpushed_commits", "remote-ext": "unpushed_commits", "remote-insteadof-inside": "unpushed_commits",
 		"remote-borrows-target": "unpushed_commits", "remote-path-gone": "unpushed_commits", "stale-tracking-no-remote": "unpushed_commits", "remote-insteadof-outside": "safe", "remote-https-clean": "safe"})
 }

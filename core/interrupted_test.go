@@ -171,9 +171,10 @@ func TestASettlementKilledAtAnyStepIsFinishedByTheNext(t *testing.T) {
 				// A registration goes with a committed tree and never with one that is put back.
 				admin := filepath.Join(p.top(), "cache.git/worktrees/w")
 				p.make(admin, "gitdir")
+				must(0, os.WriteFile(filepath.Join(admin, "gitdir"), []byte(p.at()+"/.git\n"), 0o644))
 				p.abandoned(strings.Fields(c.names)...)
 				p.note("r1.dir", filepath.Join(p.top(), "cache.git"))
-				p.note("r1.file", "gitdir")
+				p.note("r1.file", p.at()+"/.git")
 				p.note("r1.name", "w")
 				p.give(1000)
 				before := p.outsideRegistration(c.holder)

@@ -194,14 +194,14 @@ type reading struct {
 }
 
 type repository struct {
-	index     string
-	path      string
-	kind      string
-	survives  bool // a linked worktree of a repository that stays
-	findings  []Finding
-	noRemote  bool
-	inside    bool
-	distrusts bool
+	index       string
+	path        string
+	kind        string
+	survives    bool // a linked worktree of a repository that stays
+	findings    []Finding
+	noRemote    bool
+	noneOutside bool
+	distrusts   bool
 }
 
 // maxFindings bounds what is told; the rest is counted in the last of them.

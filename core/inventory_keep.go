@@ -298,7 +298,7 @@ func keepRemotes(r *reading, v cells) {
 		r.keep(ProbeFailed, ProbeError, nil, "its remotes cannot be listed")
 	}
 	r.at.noRemote = v.n(1) == 0
-	r.at.inside = v.n(3) > 0 && v.n(2) == 0
+	r.at.noneOutside = v.n(1) > 0 && v.n(2) == 0
 	r.at.distrusts = v.n(3)+v.n(4) > 0
 }
 
@@ -343,8 +343,8 @@ func keepUnpushed(r *reading, v cells) {
 	case r.at.noRemote:
 		cause, because = NoRemote, "no remote is configured that could hold"
 		push = Remedy{What: "add a remote and push", Run: r.git("remote add origin URL")}
-	case r.at.inside:
-		cause, because = RemoteInside, "no remote outside the task directories holds"
+	case r.at.noneOutside:
+		cause, because = RemoteInside, "no remote that leads outside holds"
 	case r.at.kind == "submodule":
 		cause = InSubmodule
 	case r.at.kind == "nested", r.at.kind == "child", r.at.kind == "bare":
