@@ -229,15 +229,15 @@ probe_heaps() {
 			{
 				i = index($0, " ./")
 				p = substr($0, i + 1)
-				match(p, /[^\/]*$/)
-				base = substr(p, RSTART); d = substr(p, 1, RSTART - 2)
-				if (p in at) { t = at[p]; if (tree[t] == p) { size[t]++; last = ""; next } }
+				base = part[split(p, part, "/")]
+				d = substr(p, 1, length(p) - length(base) - 1)
+				type = substr($1, 1, 1)
+				if (type == "d" && (p in at)) { t = at[p]; if (tree[t] == p) { size[t]++; last = ""; next } }
 				if (d == last) t = now
 				else { t = heap(d); last = d; now = t }
 				if (!t) next
 				r = row[t]
 				size[t]++
-				type = substr($1, 1, 1)
 				low = tolower(base)
 				if (base == ".git") against("repository", p)
 				f = substr(p, length(tree[t]) + 2)
@@ -263,13 +263,12 @@ probe_heaps() {
 				}
 				if (low in secret || substr(low, 1, 4) == ".env" || substr(low, 1, 3) == "id_" && low !~ /\.(pub|[cm]?[jt]sx?|map|py|pyc|rs|go|java|class|h|c|o|d)$/) named(p)
 				else {
-					k = length(base)
-					if (match(low, /\.[a-z0-9_-]*$/)) {
-						x = substr(low, RSTART + 1)
+					if ((k = split(low, ext, ".")) > 1) {
+						x = ext[k]
 						if (x in key || x in data) { if (!(whole[r] && every(r, f))) named(p) }
 						else if (x in doc || (x in prose && (!wordy[r] && x == "md" && !whole[r] && !excepted(r, f) || low ~ /(^|[^a-z]|my)(notes?|todos?|journal|diary|ideas|scratch|scratchpad|memo)([^a-z].*)?\.[a-z]*$/ && low !~ /release/))) against("notes", p)
 					} else if (low in note) against("notes", p)
-					if (substr(base, k) == "~") against("notes", p)
+					if (substr(base, length(base)) == "~") against("notes", p)
 				}
 				if (whole[r]) next
 				if (!dated) { m = $7; c = $8 }
@@ -282,8 +281,8 @@ probe_heaps() {
 					if (later(c, kept[t])) kept[t] = c
 				} else if (!own(r, f, $4)) {
 					if (asks[r]) { held[t]++; if (held[t] <= 4000) { of[t, held[t]] = p; mt[t, held[t]] = m; ct[t, held[t]] = c } next }
-					if (later(m, newest[t])) { newest[t] = m; young[t] = p }
-					if (later(c, changed[t])) { changed[t] = c; moved[t] = p }
+					if (m != newest[t] && later(m, newest[t])) { newest[t] = m; young[t] = p }
+					if (c != changed[t] && later(c, changed[t])) { changed[t] = c; moved[t] = p }
 				}
 			}
 			function named(p) {
@@ -421,7 +420,7 @@ if (heaps) {
 if (h = holder(p)) {
 	if (xy == "??") { loose[h]++; untracked++; show("untracked", p); next }
 	held[h]++
-	if (p in rule && rule[p] != "" && have[rule[p]]) named[h]++
+	if (!(tree[h] in rule) && p in rule && rule[p] != "" && have[rule[p]]) named[h]++
 	next
 }
 
