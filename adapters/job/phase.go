@@ -267,13 +267,31 @@ func (p *Phase) attempt(ctx context.Context, s core.Snapshot, hosts *connections
 		}
 		if !p.Observe {
 			conclusion := ports.Conclusion{JobID: s.JobID, Attempt: s.Attempt, Target: s.Target, Outcome: step.Outcome, Bytes: record.Result.Bytes}
-			if err := p.Row.Conclude(detached, conclusion); err != nil {
+			if err := p.conclude(detached, conclusion); err != nil {
 				errs = append(errs, fmt.Errorf("%s:%s: recording the outcome %q: %w", s.Target.Host, s.Target.TaskDir, record.Result.Outcome, err))
 			}
 		}
 		return report, errors.Join(errs...)
 	}
 	return report, fmt.Errorf("%s:%s: %w", s.Target.Host, s.Target.TaskDir, ErrCutShort)
+}
+
+// conclude writes an outcome, and tries again while ctx lasts where storage could
+// not: the attempt is over, and to repeat it would not tell what it told.
+func (p *Phase) conclude(ctx context.Context, c ports.Conclusion) error {
+	for pause := 50 * time.Millisecond; ; pause *= 2 {
+		err := p.Row.Conclude(ctx, c)
+		if err == nil || errors.Is(err, ports.ErrRowLost) {
+			return err
+		}
+		again := time.NewTimer(pause)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return err
+		}
+	}
 }
 
 func (p *Phase) keep(ctx context.Context, record core.Record) {

@@ -386,24 +386,26 @@ func TestAJobThatIsInTheSameHandsTwiceIsWaitedForTwice(t *testing.T) {
 			return nil
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := map[int]bool{}
+		var first, second atomic.Bool
 		w := on(q, "w", nothingRuns, func(ctx context.Context, j job.Job) (job.Report, error) {
+			ended := &second
 			switch j.Attempt {
 			case 1:
+				ended = &first
 				<-ctx.Done()
 				time.Sleep(time.Minute) // a port that is slow to give up
 			default:
 				cancel()
 			}
-			ended[j.Attempt] = true
+			ended.Store(true)
 			return job.Report{}, nil
 		})
 		w.Grace = time.Hour
 		if err := w.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if !ended[1] || !ended[2] {
-			t.Errorf("of two attempts in flight at the shutdown these were waited for: %v", ended)
+		if !first.Load() || !second.Load() {
+			t.Errorf("of two attempts in flight at the shutdown these were waited for: %t, %t", first.Load(), second.Load())
 		}
 	})
 }
