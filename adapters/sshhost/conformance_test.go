@@ -24,6 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var quick = sshhost.Options{TCP: 4 * time.Second, Handshake: 4 * time.Second, Keepalive: 2 * time.Second, AgentSocket: "/nonexistent"}
 
 func TestSessionOverAServerInProcess(t *testing.T) {
+	t.Parallel()
 	porttest.Session(t, func(t *testing.T) porttest.SessionSubject {
 		_, target := inProcess(t, sshtest.Options{})
 		return porttest.SessionSubject{Session: dial(t, sshhost.New(quick), target), Dir: t.TempDir()}
@@ -32,13 +33,15 @@ func TestSessionOverAServerInProcess(t *testing.T) {
 
 // Root differs: OpenSSH does not deliver signals to it.
 func TestSessionOverARealServerAsRoot(t *testing.T) {
-	server := sshdtest.Start(t, sshdtest.Options{})
+	t.Parallel()
+	server := sshdtest.Start(t, sshdtest.Options{Home: sshdtest.OpenDir(t)})
 	porttest.Session(t, func(t *testing.T) porttest.SessionSubject {
 		return porttest.SessionSubject{Session: dial(t, sshhost.New(quick), server.Target()), Dir: t.TempDir()}
 	})
 }
 
 func TestSessionOverARealServerThatAllowsOneSession(t *testing.T) {
+	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{Config: "MaxSessions 1"})
 	account := sshdtest.NewAccount(t, "/bin/dash", nil)
 	porttest.Session(t, func(t *testing.T) porttest.SessionSubject {
@@ -56,6 +59,7 @@ func shared(t *testing.T) string {
 }
 
 func TestSessionOfAPool(t *testing.T) {
+	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	account := sshdtest.NewAccount(t, "/bin/bash", nil)
 	pool := sshhost.New(quick).Pool()
@@ -66,6 +70,7 @@ func TestSessionOfAPool(t *testing.T) {
 }
 
 func TestDialerToAServerInProcess(t *testing.T) {
+	t.Parallel()
 	porttest.Dialer(t, func(t *testing.T) porttest.DialerSubject {
 		server, target := inProcess(t, sshtest.Options{HostKeys: []string{"ed25519", "ecdsa", "rsa"}})
 		return subject(t, sshhost.New(quick), target, server.Connections, server.Execs, server.KeysOffered)
@@ -73,14 +78,16 @@ func TestDialerToAServerInProcess(t *testing.T) {
 }
 
 func TestDialerToARealServer(t *testing.T) {
+	t.Parallel()
 	porttest.Dialer(t, func(t *testing.T) porttest.DialerSubject {
-		server := sshdtest.Start(t, sshdtest.Options{})
+		server := sshdtest.Start(t, sshdtest.Options{Home: sshdtest.OpenDir(t)})
 		count := func(line string) func() int { return func() int { return strings.Count(server.Log(), line) } }
 		return subject(t, sshhost.New(quick), server.Target(), count("Connection from "), count("Starting session: command"), count("userauth-request for user "))
 	})
 }
 
 func TestDialerOfAPool(t *testing.T) {
+	t.Parallel()
 	porttest.Dialer(t, func(t *testing.T) porttest.DialerSubject {
 		server, target := inProcess(t, sshtest.Options{HostKeys: []string{"ed25519", "ecdsa", "rsa"}})
 		pool := sshhost.New(quick).Pool()
@@ -105,9 +112,11 @@ func subject(t *testing.T, dialer ports.Dialer, good core.Target, connections, c
 		SilentWithin: quick.TCP + quick.Handshake, Connections: connections, Commands: commands, KeysOffered: keys}
 }
 
-// inProcess starts a server of this process and names it as a target.
+// inProcess starts a server of this process and names it as a target. Whoever
+// logs in finds an empty home there, and not this account's own profiles.
 func inProcess(t testing.TB, options sshtest.Options) (*sshtest.Server, core.Target) {
 	t.Helper()
+	options.Env = append(os.Environ(), "HOME="+t.TempDir())
 	server, err := sshtest.Start(options)
 	if err != nil {
 		t.Fatal(err)

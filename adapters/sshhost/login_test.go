@@ -70,7 +70,7 @@ func TestAnyLoginShellCarriesAScriptAndGivesItsPathOrIsNoAnswer(t *testing.T) {
 			session := dial(t, sshhost.New(sshhost.Options{}), server.TargetOf(account.Name))
 			body := "printf '%s\\n' " + quote(odd) + ` "$RECLAIM_PATH" "$PATH"; cat; test 1 = 1 && echo x | sed s/x/true/; exit 7`
 			for range 2 { // the second script is handed what the first one learnt
-				reply := session.Run(t.Context(), core.Script{Name: "greet", Body: body, Limit: 30 * time.Second})
+				reply := session.Run(t.Context(), core.Script{Name: "greet", Body: body, Limit: time.Minute})
 				said, is := reply.(core.Said)
 				if row.path == "" {
 					if unclear, is := reply.(core.Unclear); !is || unclear.Doubt != core.Unframed {
@@ -108,13 +108,14 @@ func TestAnyLoginShellCarriesAScriptAndGivesItsPathOrIsNoAnswer(t *testing.T) {
 
 // The shell that a launch recorded is asked rather than the account's own.
 func TestARecordedShellNamesThePath(t *testing.T) {
+	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	account := sshdtest.NewAccount(t, "/bin/bash", map[string]string{".bash_profile": "PATH=/of/bash:$PATH", ".zprofile": "PATH=/of/zsh:$PATH"})
 	for shell, want := range map[string]string{"": "/of/bash:", "zsh": "/of/zsh:", "/bin/zsh": "/of/zsh:", "bash": "/of/bash:", "no-such-shell": "system", "-x; id": "system"} {
 		target := server.TargetOf(account.Name)
 		target.Shell = shell
 		session := dial(t, sshhost.New(sshhost.Options{}), target)
-		reply := session.Run(t.Context(), core.Script{Name: "greet", Body: `case $RECLAIM_PATH in login) echo "$PATH" ;; *) echo system ;; esac`, Limit: 30 * time.Second})
+		reply := session.Run(t.Context(), core.Script{Name: "greet", Body: `case $RECLAIM_PATH in login) echo "$PATH" ;; *) echo system ;; esac`, Limit: time.Minute})
 		if said, is := reply.(core.Said); !is || !strings.HasPrefix(said.Body, want) {
 			t.Errorf("shell %q: %+v", shell, reply)
 		}
@@ -130,9 +131,10 @@ func TestWithoutTimeoutASleepingProfileCostsFiveSeconds(t *testing.T) {
 		"does not": {"PATH=/of/bash:$PATH", "login"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			account := sshdtest.NewAccount(t, "/bin/bash", map[string]string{".bash_profile": row.profile})
 			session := dial(t, sshhost.New(sshhost.Options{}), server.TargetOf(account.Name))
-			got := session.Run(t.Context(), core.Script{Name: "greet", Body: `echo $RECLAIM_PATH`, Limit: 10 * time.Second})
+			got := session.Run(t.Context(), core.Script{Name: "greet", Body: `echo $RECLAIM_PATH`, Limit: time.Minute})
 			if diff := cmp.Diff(core.Reply(core.Said{Body: row.want + "\n"}), got); diff != "" {
 				t.Error(diff)
 			}

@@ -263,9 +263,9 @@ func failures[S any](t *testing.T, clause clause[S], subject S) []string {
 
 // shorten makes the waits for what a broken session never does short.
 func shorten(t *testing.T) {
-	before := patience
-	patience = 3 * time.Second
-	t.Cleanup(func() { patience = before })
+	before, soon := patience, prompt
+	patience, prompt = 3*time.Second, time.Second
+	t.Cleanup(func() { patience, prompt = before, soon })
 }
 
 func TestEverySessionClauseHoldsForAnHonestSessionAndCanFail(t *testing.T) {
@@ -370,6 +370,7 @@ var brokenDialers = map[string]func(*plain){
 }
 
 func TestEveryDialerClauseHoldsForAnHonestDialerAndCanFail(t *testing.T) {
+	shorten(t)
 	for _, clause := range dialerClauses {
 		t.Run(clause.name, func(t *testing.T) {
 			subject := func(change func(*plain)) DialerSubject {

@@ -17,7 +17,7 @@ type Relay struct {
 	listener net.Listener
 	group    sync.WaitGroup
 	accepted atomic.Int64
-	turns    atomic.Int64
+	trips    atomic.Int64
 	answered atomic.Int64 // bytes that went to clients
 	left     atomic.Int64 // bytes that may still go to a client; negative: any number
 	hole     atomic.Bool
@@ -55,9 +55,12 @@ func (r *Relay) Connections() int { return int(r.accepted.Load()) }
 // Answered counts the bytes that have gone to clients so far.
 func (r *Relay) Answered() int { return int(r.answered.Load()) }
 
-// Turns counts how often a client has spoken after the server did: with one
-// thing going on at a time, the round trips so far.
-func (r *Relay) Turns() int { return int(r.turns.Load()) }
+// Trips counts the round trips so far that had to follow one another: the
+// longest chain, over each connection, of a client that spoke once it had heard
+// what the server said once it had heard the client. What is sent at the same
+// time is one trip where the delay is longer than the time it takes to send it;
+// how long either side thinks does not count. Connecting is not seen.
+func (r *Relay) Trips() int { return int(r.trips.Load()) }
 
 // Close ends the relay and its connections and waits for its goroutines.
 func (r *Relay) Close() error {
@@ -105,20 +108,19 @@ func (r *Relay) carry(client net.Conn) {
 		return
 	}
 	defer server.Close()
-	var serverSpoke atomic.Bool
-	serverSpoke.Store(true)
+	var asked, answered atomic.Int64 // the longest chain that reached the server, the client
 	var both sync.WaitGroup
 	both.Go(func() {
-		r.pipe(server, client, func(p []byte) []byte {
-			if serverSpoke.Swap(false) {
-				r.turns.Add(1)
-			}
-			return p
-		})
+		r.pipe(server, client, func() int64 { return answered.Load() + 1 }, func(chain int64) { asked.Store(max(asked.Load(), chain)) },
+			func(p []byte) []byte { return p })
 	})
 	both.Go(func() {
-		r.pipe(client, server, func(p []byte) []byte {
-			serverSpoke.Store(true)
+		r.pipe(client, server, asked.Load, func(chain int64) {
+			if before := answered.Load(); chain > before {
+				answered.Store(chain)
+				r.trips.Add(chain - before)
+			}
+		}, func(p []byte) []byte {
 			if left := r.left.Load(); left >= 0 && int64(len(p)) >= left {
 				p = p[:left]
 			} else if left >= 0 {
@@ -136,10 +138,12 @@ func (r *Relay) carry(client net.Conn) {
 }
 
 // pipe carries one direction. Reading goes on while earlier bytes are on their
-// way, as on a long line.
-func (r *Relay) pipe(to, from net.Conn, pass func([]byte) []byte) {
+// way, as on a long line. What is read belongs to the chain sent tells of; come
+// is called when it arrives.
+func (r *Relay) pipe(to, from net.Conn, sent func() int64, come func(chain int64), pass func([]byte) []byte) {
 	type parcel struct {
 		due   time.Time
+		chain int64
 		bytes []byte
 		last  bool
 	}
@@ -156,6 +160,7 @@ func (r *Relay) pipe(to, from net.Conn, pass func([]byte) []byte) {
 			if wait := time.Until(p.due); wait > 0 {
 				time.Sleep(wait)
 			}
+			come(p.chain)
 			if _, err := to.Write(p.bytes); err != nil || p.last {
 				return
 			}
@@ -166,7 +171,7 @@ func (r *Relay) pipe(to, from net.Conn, pass func([]byte) []byte) {
 		n, err := from.Read(buffer)
 		if n > 0 && !r.hole.Load() {
 			passed := pass(append([]byte(nil), buffer[:n]...))
-			line <- parcel{time.Now().Add(time.Duration(r.delay.Load())), passed, len(passed) < n}
+			line <- parcel{time.Now().Add(time.Duration(r.delay.Load())), sent(), passed, len(passed) < n}
 		}
 		if err != nil {
 			break
