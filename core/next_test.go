@@ -58,7 +58,7 @@ func bad(q Query, unsafe []Said) []Answer {
 		for _, edit := range []func(*Ownership){
 			func(o *Ownership) { *o = Ownership{} }, func(o *Ownership) { o.TaskTerminal = false }, func(o *Ownership) { o.OptInNow = Off },
 			func(o *Ownership) { o.OptInNow = "" }, func(o *Ownership) { o.OptInNow = "yes" }, func(o *Ownership) { o.Error = "timeout" },
-			func(o *Ownership) { o.Environment = nil }, func(o *Ownership) { o.Environment.TaskID = "t-2" },
+			func(o *Ownership) { o.Environment.TaskID = "t-2" }, // a row that is gone is no fault after a delete: TestWhatEndsAnAttempt... has it for an archive
 			func(o *Ownership) { o.Borrowers = []Borrower{{SessionID: "s", TaskID: "t-2", State: "RUNNING"}} },
 			func(o *Ownership) {
 				o.Claims = []Claim{{TaskID: "t-2", Host: "127.0.0.1", Port: 2222, TaskDir: "/srv/lab/tasks/task-7"}}
