@@ -50,12 +50,12 @@ git clone -q "$origin" "$1"`
 func TestEachBarrierAloneKeepsTheDirectory(t *testing.T) {
 	good := core.Ownership{TaskTerminal: true, OptInNow: core.On, Environment: &core.Environment{ID: "e", TaskID: "t-1"}}
 	for _, row := range []struct {
-		barrier string // "" for none
+		barrier string // that speaks against it
 		dir     string // below the root
 		edit    func(*core.Snapshot, *core.Ownership)
 		outcome string
 	}{
-		{"", "tasks/fix-login", func(*core.Snapshot, *core.Ownership) {}, core.OutcomeRemoved},
+		{"none", "tasks/fix-login", func(*core.Snapshot, *core.Ownership) {}, core.OutcomeRemoved},
 		{"optin", "tasks/fix-login", func(s *core.Snapshot, _ *core.Ownership) { s.Target.Enabled = false }, core.OutcomeSkipped},
 		{"optin", "tasks/fix-login", func(_ *core.Snapshot, o *core.Ownership) { o.OptInNow = core.Off }, core.OutcomeSkipped},
 		{"ownership", "tasks/fix-login", func(_ *core.Snapshot, o *core.Ownership) { o.Environment.TaskID = "t-2" }, core.OutcomeSkipped},
