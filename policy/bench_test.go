@@ -28,6 +28,10 @@ func storageOf(n int) storage {
 
 func (s storage) claims(dir string) []core.Claim { return s[dir[strings.LastIndex(dir, "/")+1:]] }
 
+// The bound of 100 microseconds is not met: about 200 on two cores of an EPYC.
+// An allowed ruling evaluates 87 expressions (the engine's tracer counts them), at
+// 2.3 microseconds each; building the input takes 20, the regular expressions 6.
+// Only fewer expressions would be faster, and a person has to read them.
 func BenchmarkRuling(b *testing.B) {
 	p := newPolicy(b)
 	for _, n := range []int{1, 100, 10_000} {
@@ -53,9 +57,8 @@ func BenchmarkRulingWithoutClaims(b *testing.B) {
 	}
 }
 
-// A ruling may cost 400 allocations, whatever storage holds. (Its time, at most
-// 100 microseconds, is the benchmark's to tell: a test of it would test the
-// machine.)
+// A ruling may cost 400 allocations, whatever storage holds. (Its time is the
+// benchmark's to tell: a test of it would test the machine.)
 func TestARulingCostsTheSameWhateverStorageHolds(t *testing.T) {
 	p := newPolicy(t)
 	var costs []float64

@@ -20,9 +20,14 @@ var errTooMany = fmt.Errorf("more than %d tasks have a right to the directory", 
 // Owner implements ports.Owners with a fixed number of queries. On a host's
 // database, which has no index on metadata, two of them read every
 // executors_running row and every snapshot that may name the directory once; on
-// our own they look up an index.
-func (r *Rows) Owner(ctx context.Context, query core.Owner) core.Ownership {
-	o, err := r.owner(ctx, query)
+// our own they look up an index. An answer that cannot be given keeps the
+// directory, so a database that restarts, or has no connection left, is waited
+// for, 30 s at most.
+func (r *Rows) Owner(ctx context.Context, query core.Owner) (o core.Ownership) {
+	err := patiently(ctx, func() (err error) {
+		o, err = r.owner(ctx, query)
+		return err
+	})
 	if err != nil {
 		return core.Ownership{Error: err.Error()}
 	}

@@ -185,7 +185,19 @@ func (s *Server) Database(t testing.TB) *sql.DB {
 // files.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
+	s.Away(t)
+	s.Back(t)
+}
+
+// Away kills the server as a power cut would. Its files stay.
+func (s *Server) Away(t testing.TB) {
+	t.Helper()
 	s.end(syscall.SIGQUIT)
+}
+
+// Back starts a server that is away on the same files.
+func (s *Server) Back(t testing.TB) {
+	t.Helper()
 	if err := s.run(); err != nil {
 		t.Fatal(err)
 	}
