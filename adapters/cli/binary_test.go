@@ -130,7 +130,7 @@ func interrupted(t *testing.T, binary string) {
 		t.Error(err)
 	}
 	if r := m.finish(t, "attempt", m.caseFile, "--local", "--json"); r.Outcome != core.OutcomeRemoved {
-		t.Errorf("afterwards: %s", decided(r))
+		t.Errorf("afterwards: %s", headline(r))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/kandev/reclaim/adapters/replay"
 	"github.com/kandev/reclaim/core"
 )
 
@@ -57,7 +58,7 @@ func readFile(path string, most int64) ([]byte, error) {
 	case info.IsDir():
 		return nil, usage("%s is a directory, not a file", path)
 	case info.Size() > most:
-		return nil, usage("%s has %s, more than the %s such a file may have", path, bytesOf(info.Size()), bytesOf(most))
+		return nil, usage("%s has %s, more than the %s such a file may have", path, replay.Size(info.Size()), replay.Size(most))
 	}
 	raw, err := os.ReadFile(path)
 	if err != nil {

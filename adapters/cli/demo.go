@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kandev/reclaim/adapters/replay"
 	"github.com/kandev/reclaim/adapters/sqlstore"
 	"github.com/kandev/reclaim/adapters/sshhost"
 	"github.com/kandev/reclaim/adapters/sshhost/sshtest"
@@ -136,7 +137,7 @@ func (s shownSituation) surprises() []string {
 		if i < len(s.want) {
 			r, w := a.result, s.want[i]
 			if got := (want{r.Outcome, r.Reason, r.Cause, r.Fault}); got != w {
-				all = append(all, fmt.Sprintf("attempt %d came to %s (%s), not %s", i+1, decided(r), r.Detail, decided(core.Result{Outcome: w.outcome, Reason: w.reason, Cause: w.cause, Fault: w.fault})))
+				all = append(all, fmt.Sprintf("attempt %d came to %s (%s), not %s", i+1, headline(r), r.Detail, headline(core.Result{Outcome: w.outcome, Reason: w.reason, Cause: w.cause, Fault: w.fault})))
 			}
 		}
 	}
@@ -271,7 +272,7 @@ func (d *demo) look(ctx context.Context, store *sqlstore.Store, shop *workshop, 
 			return err
 		}
 		record.Result.Record = path
-		s.attempts = append(s.attempts, shownAttempt{result: record.Result, differs: differs(record, replayOf(record))})
+		s.attempts = append(s.attempts, shownAttempt{result: record.Result, differs: replay.Again(record).Differs})
 	}
 	return nil
 }

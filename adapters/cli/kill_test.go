@@ -129,11 +129,11 @@ func TestARecordThatAloneKnowsOfABeginIsNeverOverwritten(t *testing.T) {
 		t.Errorf("the look has forgotten the begin: %v", err)
 	}
 	if r := m.reclaim(t, nil, args...).result(t); r.Outcome != core.OutcomeRemoved {
-		t.Errorf("finished: %s", decided(r))
+		t.Errorf("finished: %s", headline(r))
 	}
 	// Now nothing hangs on it, and another case may take its place.
 	m.writeCase(t, func(c map[string]any) { c["job_id"] = "job-8" })
 	if r := m.reclaim(t, nil, args...).result(t); r.JobID != "job-8" || r.Cause != core.AlreadyAbsent {
-		t.Errorf("another case afterwards: %s", decided(r))
+		t.Errorf("another case afterwards: %s", headline(r))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/kandev/reclaim/adapters/replay"
 	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/policy"
 )
@@ -168,7 +169,7 @@ func (c policyEvalCommand) Run(ctx context.Context, t *terminal) error {
 			s = bad
 		}
 		t.printf("%s at %s\n", t.paint(s, word), clean(string(facts.Moment)))
-		for _, line := range rulingSays(ruling) {
+		for _, line := range replay.Ruling(ruling) {
 			t.paragraph("  ", line)
 		}
 		t.paragraph("  ", strings.TrimSpace("policy "+ruling.Digest))

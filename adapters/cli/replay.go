@@ -2,11 +2,8 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"slices"
 
+	"github.com/kandev/reclaim/adapters/replay"
 	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/policy"
 )
@@ -51,11 +48,11 @@ func (c replayCommand) Run(ctx context.Context, t *terminal) error {
 		if err != nil {
 			r.Detail, r.unread = err.Error(), true
 		} else {
-			again := replayOf(record)
-			r.Recorded, r.Replayed = &record.Result, &again
-			r.Detail = differs(record, again)
+			again := replay.Again(record)
+			r.Recorded, r.Replayed = &record.Result, &again.Result
+			r.Detail = again.Differs
 			r.Same = r.Detail == ""
-			r.Drift = drift(ctx, rules, record.Transcript)
+			r.Drift = replay.Drift(ctx, rules, record.Transcript)
 		}
 		all = append(all, r)
 	}
@@ -85,14 +82,6 @@ func (c replayCommand) Run(ctx context.Context, t *terminal) error {
 	return nil
 }
 
-// replayOf is what a record comes to, decided again. What was measured and not
-// decided is the record's.
-func replayOf(record core.Record) core.Result {
-	again := core.Conclude(record.Snapshot, record.Transcript)
-	again.Record, again.RoundTrips, again.DurationMS = record.Result.Record, record.Result.RoundTrips, record.Result.DurationMS
-	return again
-}
-
 func (t *terminal) replayed(r replayed) {
 	switch {
 	case r.unread:
@@ -108,81 +97,4 @@ func (t *terminal) replayed(r replayed) {
 	for _, d := range r.Drift {
 		t.paragraph("  ", "today's policy rules otherwise: "+d)
 	}
-}
-
-// differs says how today's outcome differs from the recorded one, or "". By the
-// same core every word must be the same; by another one, what is decided.
-func differs(record core.Record, again core.Result) string {
-	was := record.Result
-	var diverged *core.Diverged
-	if _, err := core.Replay(record.Snapshot, record.Transcript); errors.As(err, &diverged) {
-		return diverged.Error()
-	}
-	if was.Outcome == core.OutcomeCancelled && len(record.Transcript) == 0 {
-		return "" // never started: nothing was decided
-	}
-	recorded, replayed := decided(was), decided(again)
-	if recorded != replayed {
-		return fmt.Sprintf("the record says %s, the replay %s", recorded, replayed)
-	}
-	if record.Core != core.DigestFor(record.Snapshot) || was.Outcome == core.OutcomeCancelled {
-		return ""
-	}
-	x, errX := json.Marshal(was)
-	y, errY := json.Marshal(again)
-	if errX != nil || errY != nil || string(x) != string(y) {
-		return fmt.Sprintf("it is decided as recorded (%s), but the record's own words about it are not what this core says", recorded)
-	}
-	return ""
-}
-
-// decided is what of a result is decided, in words.
-func decided(r core.Result) string {
-	text := r.Outcome
-	if word := why(string(r.Reason), string(r.Cause)); word != "" {
-		text += ", " + word
-	}
-	if r.Fault != "" {
-		text += ", " + string(r.Fault)
-	}
-	if r.Final {
-		text += ", final"
-	}
-	return text
-}
-
-// drift asks today's barriers about the recorded facts and tells where they
-// rule otherwise. Operator policies are not in the record, so that what they
-// denied is left out.
-func drift(ctx context.Context, rules *policy.Policy, t core.Transcript) []string {
-	told := []string{}
-	for _, e := range t {
-		q, is := e.Query.(core.Rule)
-		was, answered := e.Answer.(core.Ruling)
-		if !is || !answered || was.Error != "" {
-			continue
-		}
-		now := rules.Rule(ctx, q.Facts)
-		before, today := barriers(was), barriers(now)
-		if now.Error != "" {
-			today = now.Error
-		}
-		if before != today {
-			told = append(told, fmt.Sprintf("at %s: %s, and today %s", q.Facts.Moment, before, today))
-		}
-	}
-	return told
-}
-
-func barriers(r core.Ruling) string {
-	var refused []string
-	for _, refusal := range r.Refusals {
-		refused = append(refused, refusal.Barrier+"/"+refusal.Rule)
-	}
-	slices.Sort(refused)
-	passed := slices.Sorted(slices.Values(r.Passed))
-	if len(refused) == 0 {
-		return fmt.Sprintf("passed %v", passed)
-	}
-	return fmt.Sprintf("passed %v, refused %v", passed, refused)
 }

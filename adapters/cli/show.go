@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 
+	"github.com/kandev/reclaim/adapters/replay"
 	"github.com/kandev/reclaim/core"
 )
 
@@ -20,7 +21,7 @@ func (t *terminal) result(r core.Result, asJSON bool) error {
 		t.printf("\n")
 		var rows [][]string
 		for _, c := range r.Checkouts {
-			rows = append(rows, []string{c.Path, c.Kind, c.Verdict, why(string(c.Reason), string(c.Cause))})
+			rows = append(rows, []string{c.Path, c.Kind, c.Verdict, replay.Why(c.Reason, c.Cause)})
 		}
 		t.table([]string{"checkout", "kind", "verdict", "why"}, rows, 0, func(column int, cell string) style {
 			if column == 2 {
@@ -31,7 +32,7 @@ func (t *terminal) result(r core.Result, asJSON bool) error {
 	}
 	if len(r.Excused) > 0 {
 		t.printf("\n")
-		for _, line := range excusedSays(r.Excused) {
+		for _, line := range replay.Excused(r.Excused) {
 			t.item(line)
 		}
 	}
@@ -52,7 +53,7 @@ func (t *terminal) headline(r core.Result) {
 func headline(r core.Result) string {
 	switch r.Outcome {
 	case core.OutcomeSkipped:
-		return "kept: " + why(string(r.Reason), string(r.Cause))
+		return "kept: " + replay.Why(r.Reason, r.Cause)
 	case core.OutcomeFailed:
 		text := "failed: " + string(r.Fault)
 		if r.Final {
@@ -61,17 +62,10 @@ func headline(r core.Result) string {
 		return text
 	case core.OutcomeRemoved, core.OutcomeReclaimable:
 		if r.Bytes > 0 {
-			return r.Outcome + " (" + bytesOf(r.Bytes) + ")"
+			return r.Outcome + " (" + replay.Size(r.Bytes) + ")"
 		}
 	}
 	return r.Outcome
-}
-
-func why(reason, cause string) string {
-	if reason == "" || cause == "" {
-		return reason + cause
-	}
-	return reason + " (" + cause + ")"
 }
 
 // place is a target for people.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kandev/reclaim/adapters/replay"
 	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/ports"
 )
@@ -424,7 +425,7 @@ func (t *terminal) kept(k ports.Kept, now time.Time) {
 	t.headline(k.Result)
 	size := ""
 	if k.Result.Bytes > 0 {
-		size = bytesOf(k.Result.Bytes) + ", "
+		size = replay.Size(k.Result.Bytes) + ", "
 	}
 	line := fmt.Sprintf("%sjudged %s, task %s", size, ago(k.At, now), k.Result.TaskID)
 	if k.TaskTitle != "" {

@@ -239,18 +239,3 @@ func shorten(text string, most int) string {
 	head := (most - 1) / 2
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(most-1-head):])
 }
-
-func bytesOf(n int64) string {
-	const unit = 1024
-	if n < unit {
-		return fmt.Sprintf("%d B", n)
-	}
-	value, prefix := float64(n), ""
-	for _, p := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if value < unit {
-			break
-		}
-		value, prefix = value/unit, p
-	}
-	return fmt.Sprintf("%.1f %s", value, prefix)
-}

@@ -91,11 +91,3 @@ func TestLinesAreBrokenAtSpacesAndWordsStayWhole(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-func TestBytesAreForPeople(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1 << 30: "1.0 GiB", 1 << 50: "1024.0 TiB"} {
-		if got := bytesOf(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kandev/reclaim/adapters/replay"
 	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/ports"
 )
@@ -306,7 +307,7 @@ var pages = func() map[string]*template.Template {
 	shared := template.Must(template.New("").Funcs(template.FuncMap{
 		"shown":   func(v any) template.HTML { return shown(fmt.Sprint(v)) },
 		"plain":   func(v any) string { return plain(fmt.Sprint(v)) },
-		"entries": func() []entry { return menu }, "odd": odd, "asset": asset, "at": at, "bytes": bytesOf, "whenSeen": seen, "ago": ago, "stamp": stamp,
+		"entries": func() []entry { return menu }, "odd": odd, "asset": asset, "at": at, "bytes": replay.Size, "whenSeen": seen, "ago": ago, "stamp": stamp,
 		"reason": reasonSays, "fault": faultSays, "state": stateSays, "outcome": outcomeSays, "place": place, "checkout": decidingCheckout, "join": strings.Join,
 	}).ParseFS(files, "pages/layout.html", "pages/parts.html"))
 	all := map[string]*template.Template{}

@@ -244,7 +244,7 @@ func TestReplayTellsTheSameAndTellsADifference(t *testing.T) {
 		t.Fatal(err, len(records))
 	}
 	_, page = get(t, w.url+at("records", records[0].ID)+"?replay=yes")
-	says(t, page, "Replayed: it differs.", "the record diverges at exchange 1", `outcome: recorded "removed"`)
+	says(t, page, "Replayed: it differs.", "the record diverges at exchange 1", "the record says removed, untracked, the replay skipped")
 }
 
 func TestAC_D29_JudgeAgainMakesANewJob(t *testing.T) {

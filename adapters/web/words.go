@@ -127,20 +127,6 @@ func decidingCheckout(r core.Result) string {
 	return ""
 }
 
-func bytesOf(n int64) string {
-	size, unit := float64(n), ""
-	for _, unit = range []string{"B", "KiB", "MiB", "GiB", "TiB"} {
-		if size < 1024 || unit == "TiB" {
-			break
-		}
-		size /= 1024
-	}
-	if unit == "B" || size >= 100 {
-		return fmt.Sprintf("%.0f %s", size, unit)
-	}
-	return fmt.Sprintf("%.1f %s", size, unit)
-}
-
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
