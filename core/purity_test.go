@@ -176,7 +176,8 @@ var within = []struct {
 	{"adapters/launch", []string{"core", "ports", "adapters/launch"}, "a launch needs a dialer, whichever"},
 	{"adapters/worker", []string{"core", "ports", "adapters/worker", "adapters/job"}, "the worker is the phase's backend; storage and transport are given to it"},
 	{"adapters/riverqueue", []string{"core", "ports", "adapters/riverqueue", "adapters/worker"}, "River only says who runs a job and when; storage is given to it"},
-	{"adapters/web", []string{"core", "ports", "adapters/web"}, "the console sees storage through ports and connects to nothing itself"},
+	{"adapters/replay", []string{"core", "ports", "adapters/replay"}, "nothing is asked but the record"},
+	{"adapters/web", []string{"core", "ports", "adapters/replay", "adapters/web"}, "the console sees storage through ports and connects to nothing itself"},
 }
 
 // kept says that what lies below path is imported only below one of by.
