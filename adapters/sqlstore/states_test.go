@@ -172,6 +172,8 @@ func inState(t *testing.T, store *sqlstore.Store, rows seed, state ports.State) 
 		if leased, ok, err := store.Lease(t.Context(), "w", nil); err != nil || !ok || leased.ID != "job-1" {
 			t.Fatalf("%+v, %v, %v", leased, ok, err)
 		}
+	} else { // a lease that was left behind is none
+		rows.exec(t, `INSERT INTO reclaim_leases (job_id, attempt, worker, beat_ms) VALUES ('job-1', 3, 'w', ?)`, time.Now().UnixMilli())
 	}
 	return rows.GetJob(t, "job-1")
 }
