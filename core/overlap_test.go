@@ -8,11 +8,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // stepped is a script that stops before every command that changes or asks
 // something, until it is told to go on.
 type stepped struct {
+	t       *testing.T
 	script  HostQuery
 	ask     string // FIFO: the script writes when it stops
 	gate    string // FIFO: what it waits for
@@ -28,7 +30,7 @@ const gated = "date mkdir ln readlink mv chmod du rm rmdir"
 
 func (p *plot) step(n int, q HostQuery, script Script, stops string) *stepped {
 	p.t.Helper()
-	s := &stepped{script: q, ask: filepath.Join(p.top(), fmt.Sprintf("ask%d", n)), gate: filepath.Join(p.top(), fmt.Sprintf("gate%d", n)),
+	s := &stepped{t: p.t, script: q, ask: filepath.Join(p.top(), fmt.Sprintf("ask%d", n)), gate: filepath.Join(p.top(), fmt.Sprintf("gate%d", n)),
 		stopped: make(chan bool), ended: make(chan Said, 1)}
 	for _, fifo := range []string{s.ask, s.gate} {
 		must(0, syscall.Mkfifo(fifo, 0o666))
@@ -59,13 +61,22 @@ func (p *plot) step(n int, q HostQuery, script Script, stops string) *stepped {
 	return s
 }
 
+// patience bounds how long a script may take to its next stop or its end: no
+// machine is that slow, so one that takes longer hangs.
+const patience = 3 * time.Minute
+
 // rest waits until the script stops or ends, and reports whether it goes on.
 func (s *stepped) rest() bool {
+	s.t.Helper()
 	select {
 	case <-s.stopped:
 		return true
 	case said := <-s.ended:
 		s.said = &said
+		return false
+	case <-time.After(patience):
+		_ = syscall.Kill(-s.pid, syscall.SIGKILL)
+		s.t.Fatalf("the script %s has neither stopped at a command nor ended within %s: it hangs", s.script.Script().Name, patience)
 		return false
 	}
 }
@@ -77,9 +88,14 @@ func (s *stepped) next() bool {
 }
 
 func (s *stepped) kill() {
+	s.t.Helper()
 	_ = syscall.Kill(-s.pid, syscall.SIGKILL)
-	said := <-s.ended
-	s.said = &said
+	select {
+	case said := <-s.ended:
+		s.said = &said
+	case <-time.After(patience):
+		s.t.Fatalf("the killed script %s has not ended within %s: something of it lives on", s.script.Script().Name, patience)
+	}
 }
 
 // Removals and settlements of one target run at once, are stopped for any

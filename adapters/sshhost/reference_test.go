@@ -22,6 +22,7 @@ import (
 // yard is an account with task directories of n pushed checkouts, each of
 // twenty files, reached through a relay.
 type yard struct {
+	server  *sshdtest.Server
 	account sshdtest.Account
 	relay   *sshtest.Relay
 	target  core.Target
@@ -33,10 +34,17 @@ type yard struct {
 func newYard(t testing.TB) *yard {
 	server := sshdtest.Start(t, sshdtest.Options{HostKeys: []string{"ed25519"}})
 	account := sshdtest.NewAccount(t, "/bin/bash", nil)
-	y := &yard{account: account, relay: relayTo(t, server.Port), target: server.TargetOf(account.Name), root: account.Home + "/.kandev"}
+	y := &yard{server: server, account: account, relay: relayTo(t, server.Port), target: server.TargetOf(account.Name), root: account.Home + "/.kandev"}
 	y.local = dial(t, sshhost.New(sshhost.Options{}), y.target)
 	y.target.Port = y.relay.Port
 	return y
+}
+
+// direct is the target without the relay.
+func (y *yard) direct() core.Target {
+	target := y.target
+	target.Port = y.server.Port
+	return target
 }
 
 func (y *yard) sh(t testing.TB, body string) string {

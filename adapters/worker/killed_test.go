@@ -26,6 +26,7 @@ const (
 	processDB     = "RECLAIM_TEST_WORKER_DB"
 	processFaults = "RECLAIM_TEST_WORKER_FAULTS"
 	processPause  = "RECLAIM_TEST_WORKER_PAUSE"
+	processKill   = "RECLAIM_TEST_WORKER_KILL"
 	pausedLimit   = 10 * time.Second    // of an attempt of a worker that pauses
 	long          = "RECLAIM_TEST_LONG" // 50 kills under 200 jobs; minutes
 )
@@ -64,6 +65,9 @@ func process(spec string) error {
 		w.Beat, w.Stale = time.Hour, 24*time.Hour // the lease is not what holds it back
 		w.Poll = time.Minute                      // a process that is stopped must not hold SQLite's lock
 		w.Jobs = paused(moment, w.Phase.(*job.Phase), store)
+	}
+	if moment := os.Getenv(processKill); moment != "" {
+		w.Jobs = dying(moment, w.Phase.(*job.Phase), store)
 	}
 	return w.Run(context.Background())
 }

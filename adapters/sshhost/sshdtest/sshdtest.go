@@ -24,6 +24,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,14 +53,16 @@ type Server struct {
 	Fingerprints map[string]string // of each host key, by type; "certificate" is the certificate's own
 	Dir          string            // readable by everyone, removed after the test
 
-	t   testing.TB
-	log *lines
+	t       testing.TB
+	log     *lines
+	config  string // its file
+	process *os.Process
+	exited  chan error
 }
 
 // Start starts a server that ends with the test.
 func Start(t testing.TB, options Options) *Server {
 	t.Helper()
-	program := "/usr/sbin/sshd"
 	if _, err := os.Stat(program); err != nil {
 		t.Fatalf("a real sshd is needed: apt-get install openssh-server (%v)", err)
 	}
@@ -112,7 +115,9 @@ func Start(t testing.TB, options Options) *Server {
 	for attempt := 1; ; attempt++ {
 		server.Port = freePort(t)
 		write(t, file, []byte(config+"Port "+strconv.Itoa(server.Port)+"\n"), 0o644)
-		if err := server.run(program, file); err == nil {
+		server.config = file
+		if err := server.run(); err == nil {
+			t.Cleanup(server.end)
 			return server
 		} else if attempt == 5 {
 			t.Fatalf("sshd does not start: %v\n%s", err, server.Log())
@@ -120,37 +125,129 @@ func Start(t testing.TB, options Options) *Server {
 	}
 }
 
+const program = "/usr/sbin/sshd"
+
 // run starts the process and returns once it listens. It does not connect: tests
 // count connections.
-func (s *Server) run(program, config string) error {
-	command := exec.Command(program, "-D", "-e", "-f", config)
+func (s *Server) run() error {
+	command := exec.Command(program, "-D", "-e", "-f", s.config)
 	command.Stderr = s.log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	listening := fmt.Sprintf("Server listening on 127.0.0.1 port %d.", s.Port)
+	before := strings.Count(s.Log(), listening)
 	if err := command.Start(); err != nil {
 		return err
 	}
-	exited := make(chan error, 1)
-	go func() { exited <- command.Wait() }()
+	s.process, s.exited = command.Process, make(chan error, 1)
+	go func(exited chan error) { exited <- command.Wait() }(s.exited)
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		if strings.Contains(s.Log(), fmt.Sprintf("Server listening on 127.0.0.1 port %d.", s.Port)) {
-			s.t.Cleanup(func() {
-				_ = command.Process.Kill()
-				<-exited
-			})
+		if strings.Count(s.Log(), listening) > before {
 			return nil
 		}
 		select {
-		case err := <-exited:
+		case err := <-s.exited:
+			s.exited <- err
 			return fmt.Errorf("it ended: %v", err)
 		case <-time.After(10 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			_ = command.Process.Kill()
-			<-exited
+			s.end()
 			return fmt.Errorf("it does not listen")
 		}
 	}
+}
+
+// end ends the process that listens. What it serves goes on.
+func (s *Server) end() {
+	_ = s.process.Kill()
+	err := <-s.exited
+	s.exited <- err
+}
+
+// Crash ends the server and, by their ids, every process it has started and all
+// that those have, at once, as a power cut does.
+func (s *Server) Crash() {
+	// What is stopped starts no more: nothing escapes by having a child meanwhile.
+	var all []int
+	for {
+		born := descendants(s.t, s.process.Pid)
+		fresh := false
+		for _, pid := range born {
+			if !slices.Contains(all, pid) {
+				fresh = true
+				_ = syscall.Kill(pid, syscall.SIGSTOP)
+				all = append(all, pid)
+			}
+		}
+		if !fresh {
+			break
+		}
+	}
+	_ = s.process.Kill()
+	for _, pid := range all {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	s.end() // only now: it shares its log with those
+	for _, pid := range all {
+		for deadline := time.Now().Add(time.Minute); running(pid); time.Sleep(2 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				s.t.Fatalf("process %d does not end", pid)
+			}
+		}
+	}
+}
+
+// Restart starts a crashed server again, at the same port and with the same keys.
+func (s *Server) Restart() {
+	s.t.Helper()
+	if err := s.run(); err != nil {
+		s.t.Fatalf("sshd does not start again: %v\n%s", err, s.Log())
+	}
+}
+
+// descendants are the processes that the process has started, and theirs.
+func descendants(t testing.TB, of int) (all []int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := map[int]int{}
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			if _, ppid, ok := stat(pid); ok {
+				parent[pid] = ppid
+			}
+		}
+	}
+	for pid := range parent {
+		for up, deep := parent[pid], 0; up > 1 && deep < 100; up, deep = parent[up], deep+1 {
+			if up == of {
+				all = append(all, pid)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// running is whether the process has not ended; one that nobody waited for has.
+func running(pid int) bool {
+	state, _, ok := stat(pid)
+	return ok && state != "Z" && state != "X"
+}
+
+func stat(pid int) (state string, parent int, ok bool) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", 0, false
+	}
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	if len(fields) < 2 {
+		return "", 0, false
+	}
+	parent, err = strconv.Atoi(fields[1])
+	return fields[0], parent, err == nil
 }
 
 // Target names the server as a launch would have recorded it, for the user that
