@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -465,7 +466,7 @@ func (r *reading) judge() {
 	if !root {
 		r.odd("no record of the target's own repository")
 	}
-	for key := range r.once {
+	for _, key := range slices.Sorted(maps.Keys(r.once)) { // of several always the same is told
 		if !used[key] {
 			r.odd("a record %q of nothing that was found", key)
 			break

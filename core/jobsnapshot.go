@@ -249,10 +249,13 @@ func (e *entry) readReclaim(raw []byte) error {
 	if e.Final, err = truth(all, raw, "final"); err != nil {
 		return err
 	}
-	for name, into := range map[string]any{"cure": &e.Cure, "hooks": &e.Hooks, "notes": &e.Notes, "profiles": &e.Profiles} {
-		if m, ok := find(all, name); ok {
-			if json.Unmarshal(m.value(raw), into) != nil {
-				return fmt.Errorf("%q is of another type", name)
+	for _, list := range []struct {
+		name string
+		into any
+	}{{"cure", &e.Cure}, {"hooks", &e.Hooks}, {"notes", &e.Notes}, {"profiles", &e.Profiles}} {
+		if m, ok := find(all, list.name); ok {
+			if json.Unmarshal(m.value(raw), list.into) != nil {
+				return fmt.Errorf("%q is of another type", list.name)
 			}
 		}
 	}

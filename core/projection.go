@@ -76,7 +76,8 @@ func Project(p Projected) ([]byte, error) {
 	if p.Profile != nil {
 		config, err := textsOf("the profile's config", p.Profile.Config)
 		if err == nil { // one that cannot be read is as silent as one that is gone
-			for key, value := range config {
+			for _, key := range slices.Sorted(maps.Keys(config)) { // of a key and its other name, the other name's
+				value := config[key]
 				if name, renamed := renamedKeys[key]; renamed {
 					key = name
 				}
