@@ -59,6 +59,7 @@ func TestEveryWordAtTheEndOfARemovalHasItsOutcome(t *testing.T) {
 		{"rm 0\nfreed 4096 12\ntarget absent\nholder absent", "live ~", "failed half_removed", "cannot be read"},
 		{"rm 0\nfreed 4096 12\nholder absent\ntarget absent", "gone ~", "failed half_removed", "cannot be read"},
 		{"rm 0\nfreed 4096\ntarget absent\nholder absent", "gone ~", "failed half_removed", "cannot be read"},
+		{"rm 0", "gone ~", "failed half_removed", "cannot be read"},
 		{"rm -1\nfreed 4096 12\ntarget absent\nholder absent", "gone ~", "failed half_removed", "cannot be read"},
 		{"rm 0\nfreed x 12\ntarget absent\nholder absent", "gone ~", "failed half_removed", "cannot be read"},
 		{"rm 0\nfreed 4096 012\ntarget absent\nholder absent", "gone ~", "failed half_removed", "cannot be read"},

@@ -112,20 +112,18 @@ type wireExchange struct {
 	Answer json.RawMessage `json:"answer"`
 }
 
+type exchangeToWrite struct {
+	Ask    string `json:"ask"`
+	Query  Query  `json:"query"`
+	Answer Answer `json:"answer"`
+}
+
 // MarshalJSON writes the question's kind, the question and the answer.
 func (e Exchange) MarshalJSON() ([]byte, error) {
 	if e.Query == nil || e.Answer == nil {
 		return nil, errors.New("an exchange needs a question and an answer")
 	}
-	query, err := json.Marshal(e.Query)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := json.Marshal(e.Answer)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(wireExchange{QueryName(e.Query), query, answer})
+	return json.Marshal(exchangeToWrite{QueryName(e.Query), e.Query, e.Answer})
 }
 
 // UnmarshalJSON reads an exchange; an unknown kind or key is an error.
@@ -193,10 +191,7 @@ func strictly(raw []byte, into any) error {
 func spelledOnce(raw []byte, path string, free bool) error {
 	switch raw[space(raw, 0)] {
 	case '[':
-		places, err := elements(raw)
-		if err != nil {
-			return err
-		}
+		places, _ := elements(raw) // it begins as a list
 		for i, place := range places {
 			if err := spelledOnce(raw[place[0]:place[1]], fmt.Sprintf("%s[%d]", path, i), false); err != nil {
 				return err

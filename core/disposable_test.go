@@ -400,6 +400,12 @@ func TestTheSettingIsNeverWiderThanAtLaunchAndNarrowedByThePresent(t *testing.T)
 	if r := NewRecord(s, transcript).Result; r.Outcome != OutcomeReclaimable || !strings.Contains(r.Detail, "node: ") {
 		t.Errorf("%+v", r)
 	}
+	step, transcript = upTo(t, s, now("node"), allowed(), greets("directory", "none"), proved, now("node"), allowed(), Begun{Ending: BeginRecorded})
+	q := step.(Ask).Query.(Remove)
+	transcript = append(transcript, Exchange{q, good(q, Said{}, NoHolder)})
+	if r := NewRecord(s, transcript).Result; r.Outcome != OutcomeRemoved || !strings.Contains(r.Detail, "12 entries removed; build output went with it: node: ") {
+		t.Errorf("%+v", r)
+	}
 }
 
 // A tree that was excused is compared like everything else before it goes.

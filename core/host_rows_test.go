@@ -19,6 +19,7 @@ func TestALaunchsMetadataIsReadOrRefusedAndNeverGuessed(t *testing.T) {
 		`{"ssh_port":22}`: {Target: Target{Port: 22}}, `{"ssh_port":22.0}`: {Target: Target{Port: 22}}, `{"ssh_port":" 22 "}`: {Target: Target{Port: 22}}, `{"ssh_port":"x"}`: {}, `{"ssh_port":22.5}`: {},
 		`{"ssh_port":65535}`: {Target: Target{Port: 65535}}, `{"ssh_port":65536}`: {}, `{"ssh_port":0}`: {}, `{"ssh_port":1}`: {Target: Target{Port: 1}}, `{"ssh_port":-1}`: {}, `{"ssh_port":[]}`: {},
 		`{"ssh_remote_task_dir":" \t"}`:     {},
+		`{"ssh_reclaim_disposable":7}`:      {},
 		`{"ssh_reclaim_task_dir":"True"}`:   {},
 		`{"ssh_reclaim_task_dir":true}`:     {},
 		`{"ssh_reclaim_task_dir":["true"]}`: {},

@@ -437,10 +437,7 @@ func (s JobSnapshot) WithHook(target Target, hook SessionHook) (JobSnapshot, err
 	hook.Detail = clipped(hook.Detail, maxDetail)
 	return s.edited(target, func(e entry, raw []byte) ([]byte, error) {
 		hooks := slices.DeleteFunc(slices.Clone(e.Hooks), func(h SessionHook) bool { return h.SessionID == hook.SessionID })
-		value, err := json.Marshal(append(hooks, hook))
-		if err != nil {
-			return nil, err
-		}
+		value, _ := json.Marshal(append(hooks, hook)) // of texts: it cannot fail
 		return editReclaim(raw, change{"hooks", value})
 	})
 }

@@ -1,9 +1,6 @@
 package core
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // Step is what an attempt does next: Ask, Done or Withdraw.
 //
@@ -53,10 +50,9 @@ func Replay(s Snapshot, t Transcript) (Outcome, error) {
 		return step.Outcome, nil
 	case Withdraw:
 		return nil, &Withdrawn{step.Detail}
-	case Ask:
-		return nil, &Incomplete{step.Query}
 	}
-	return nil, errors.New("no such step")
+	ask, _ := step.(Ask)
+	return nil, &Incomplete{ask.Query}
 }
 
 // Incomplete says that a transcript ends before an outcome; Pending is the

@@ -125,10 +125,7 @@ func LaunchTarget(metadata []byte) (target Target, alias string, err error) {
 	if err != nil {
 		return Target{}, "", err
 	}
-	texts, err := objectOf("the launch's metadata", metadata)
-	if err != nil {
-		return Target{}, "", err
-	}
+	texts, _ := objectOf("the launch's metadata", metadata) // it was read as one
 	target, alias = launch.Target, strings.TrimSpace(rawText(texts["ssh_host_alias"]))
 	port := strings.TrimSpace(rawText(texts["ssh_port"]))
 	switch n, bad := strconv.Atoi(port); {

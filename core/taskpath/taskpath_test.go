@@ -58,6 +58,33 @@ func TestAC_003_4_AC_D16_AC_D30_TheTableOfPaths(t *testing.T) {
 	}
 }
 
+func TestADirectorysPartsAreWhatWasParsed(t *testing.T) {
+	root, err := taskpath.ParseRoot("~//k/", "/home//dev/")
+	if err != nil || root.String() != "/home/dev/k" {
+		t.Fatalf("%q %v", root, err)
+	}
+	dir, err := taskpath.Parse(root, "/home/dev//k/tasks/x/")
+	if err != nil || dir.Root() != "/home/dev/k" || dir.Segment() != "x" || dir.String() != "/home/dev/k/tasks/x" {
+		t.Errorf("%q %v", dir, err)
+	}
+	for path, want := range map[string]string{"/a/tasks/x": "x", "/tasks/x/": "x", "tasks/x": "", "": "", "/x": "", "/a/b": "", "/tasks/.reclaim-1": "", "/tasks/" + strings.Repeat("x", 255): strings.Repeat("x", 255),
+		"/tasks/" + strings.Repeat("x", 256): "", strings.Repeat("/a", 1997) + "/tasks/x": "", strings.Repeat("/", 3992) + "/tasks/x": "x", strings.Repeat("/", 3993) + "/tasks/x": "", "/tasks/a\x7fb": ""} {
+		got, err := taskpath.LastSegment(path)
+		if (err == nil) != (want != "") || err == nil && got != want || err != nil && !errors.Is(err, taskpath.ErrRefused) {
+			t.Errorf("%.40q: %q %v", path, got, err)
+		}
+	}
+}
+
+func TestASegmentIsOneNameOfATasksOwn(t *testing.T) {
+	for name, ok := range map[string]bool{"x": true, "a..b": true, "...": true, ".reclaim": true, strings.Repeat("x", 255): true, "": false, ".": false, "..": false, "a/b": false, "/": false,
+		".reclaim-": false, ".reclaim-x": false, strings.Repeat("x", 256): false, "a\nb": false, "a\x1f": false, "\x7f": false, "a b": true, "\x80": true} {
+		if err := taskpath.Segment(name); (err == nil) != ok || err != nil && !errors.Is(err, taskpath.ErrRefused) {
+			t.Errorf("%.40q: %v", name, err)
+		}
+	}
+}
+
 func TestTheZeroRootHoldsNoDirectory(t *testing.T) {
 	if dir, err := taskpath.Parse(taskpath.Root{}, "/tasks/a"); err == nil {
 		t.Errorf("got %q", dir)
