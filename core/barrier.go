@@ -15,9 +15,9 @@ import (
 //   - storage could not answer: Skipped(shared, owner_unknown);
 //   - the task is not terminal (any more): Withdraw;
 //   - the switch is off now: Skipped(disabled, opt_out);
-//   - the environment is not this task's or not known, a borrower, a claim of a
-//     task that goes on or that keeps its directories: Skipped(shared), every
-//     piece of evidence told, in that order;
+//   - the environment is not this task's or not known, a borrower of it or of a
+//     claimant's, a claim of a task that goes on or that keeps its directories:
+//     Skipped(shared), every piece of evidence told, in that order;
 //   - nothing but claims of tasks that are still being cleaned up:
 //     Failed(claim_closing), which a retry may find gone.
 func JudgeOwnership(s Snapshot, o Ownership) Step {
@@ -124,11 +124,15 @@ func (b Borrower) bars(task string) bool {
 }
 
 func borrowed(b Borrower) Finding {
+	in := "this task's environment"
+	if b.Lender != "" {
+		in = fmt.Sprintf("the environment of task %s, which has run in this directory", quoted(b.Lender))
+	}
 	f := Finding{Reason: Shared, Cause: Borrowed,
-		Detail: fmt.Sprintf("session %s (%s) of task %s runs in this task's environment", quoted(b.SessionID), quoted(b.State), quoted(b.TaskID)),
+		Detail: fmt.Sprintf("session %s (%s) of task %s runs in %s", quoted(b.SessionID), quoted(b.State), quoted(b.TaskID), in),
 		Cure:   []Remedy{{What: fmt.Sprintf("archive or delete task %s, then have the directory judged again", quoted(b.TaskID))}}}
 	if strings.TrimSpace(b.TaskID) == "" {
-		f.Detail = fmt.Sprintf("session %s (%s) runs in this task's environment and names no task", quoted(b.SessionID), quoted(b.State))
+		f.Detail = fmt.Sprintf("session %s (%s) runs in %s and names no task", quoted(b.SessionID), quoted(b.State), in)
 		f.Cure = []Remedy{{What: "see whose session it is"}}
 	}
 	return f

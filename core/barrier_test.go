@@ -34,6 +34,8 @@ func endOf(step Step) string {
 }
 
 func TestAC_003_OwnershipIsEstablishedOrTheDirectoryIsKept(t *testing.T) {
+	// gone has run in the directory and has given it up: no claim by itself.
+	gone := Claim{TaskID: "t-2", Host: "build.example", TaskDir: "/home/dev/.kandev/tasks/fix-login", TaskTerminal: true, Stopped: true, OptedIn: true}
 	live := func(e *Environment) func(*Snapshot, *Ownership) {
 		return func(_ *Snapshot, o *Ownership) { o.Environment = e }
 	}
@@ -65,10 +67,27 @@ func TestAC_003_OwnershipIsEstablishedOrTheDirectoryIsKept(t *testing.T) {
 		"a snapshot without a task": {func(s *Snapshot, o *Ownership) {
 			s.TaskID, s.Environment.TaskID, o.Environment.TaskID = "", "", ""
 		}, "shared/owner_unknown"},
-		"AC-D7 a sleeping borrower of a live task": {func(_ *Snapshot, o *Ownership) { o.Borrowers = []Borrower{{"s-9", "t-2", "IDLE", false}} }, "shared/borrower"},
-		"a borrower of an ended task":              {func(_ *Snapshot, o *Ownership) { o.Borrowers = []Borrower{{"s-9", "t-2", "RUNNING", true}} }, "owned"},
-		"a borrower that names no task":            {func(_ *Snapshot, o *Ownership) { o.Borrowers = []Borrower{{"s-9", " ", "COMPLETED", true}} }, "shared/borrower"},
-		"our own sessions":                         {func(_ *Snapshot, o *Ownership) { o.Borrowers = []Borrower{{"s-9", "t-1", "RUNNING", false}} }, "owned"},
+		"AC-D7 a sleeping borrower of a live task": {func(_ *Snapshot, o *Ownership) { o.Borrowers = []Borrower{{"s-9", "t-2", "IDLE", false, ""}} }, "shared/borrower"},
+		"a borrower of an ended task":              {func(_ *Snapshot, o *Ownership) { o.Borrowers = []Borrower{{"s-9", "t-2", "RUNNING", true, ""}} }, "owned"},
+		"a borrower that names no task":            {func(_ *Snapshot, o *Ownership) { o.Borrowers = []Borrower{{"s-9", " ", "COMPLETED", true, ""}} }, "shared/borrower"},
+		"AC-D7 a borrower of a claimant's environment": {func(_ *Snapshot, o *Ownership) {
+			o.Claims = []Claim{gone}
+			o.Borrowers = []Borrower{{"s-9", "t-3", "IDLE", false, gone.TaskID}}
+		}, "shared/borrower"},
+		"a borrower of a claimant's that is still being cleaned up": {func(_ *Snapshot, o *Ownership) {
+			o.Claims = []Claim{gone}
+			o.Claims[0].CleanupOpen = true
+			o.Borrowers = []Borrower{{"s-9", "t-3", "IDLE", false, gone.TaskID}}
+		}, "shared/borrower"},
+		"a borrower of a claimant's, of an ended task": {func(_ *Snapshot, o *Ownership) {
+			o.Claims = []Claim{gone}
+			o.Borrowers = []Borrower{{"s-9", "t-3", "IDLE", true, gone.TaskID}}
+		}, "owned"},
+		"our own sessions in a claimant's environment": {func(_ *Snapshot, o *Ownership) {
+			o.Claims = []Claim{gone}
+			o.Borrowers = []Borrower{{"s-9", "t-1", "RUNNING", false, gone.TaskID}}
+		}, "owned"},
+		"our own sessions": {func(_ *Snapshot, o *Ownership) { o.Borrowers = []Borrower{{"s-9", "t-1", "RUNNING", false, ""}} }, "owned"},
 		"a stranger's environment before a claim": {func(_ *Snapshot, o *Ownership) {
 			o.Environment.TaskID = "t-2"
 			o.Claims = []Claim{{TaskID: "t-3", Unreadable: true}}
@@ -175,7 +194,7 @@ func TestSpellingsOfOneHostAreEqual(t *testing.T) {
 
 func TestAnOwnershipRefusalNamesTheOtherTaskAndWhatToDo(t *testing.T) {
 	s, o := ownedOutright()
-	o.Borrowers = []Borrower{{"s-9", "t-2", "IDLE", false}}
+	o.Borrowers = []Borrower{{"s-9", "t-2", "IDLE", false, ""}}
 	o.Claims = []Claim{{TaskID: "t-3\nsudo", Host: "build.example", TaskDir: s.Target.TaskDir}}
 	skipped := JudgeOwnership(s, o).(Done).Outcome.(Skipped)
 	if len(skipped.Others) != 1 {

@@ -6,12 +6,15 @@ type Environment struct {
 	TaskID string `json:"task_id"`
 }
 
-// Borrower is a session of another task that runs in our environment.
+// Borrower is a session of another task that runs in our environment, or in the
+// environment of a task with a claim to our directory, which is as good: both
+// lead there.
 type Borrower struct {
 	SessionID    string `json:"session_id"`
 	TaskID       string `json:"task_id"`
 	State        string `json:"state"`
 	TaskTerminal bool   `json:"task_terminal"`
+	Lender       string `json:"lender,omitempty"` // the other task whose environment it is; empty: ours
 }
 
 // Claim is another task's possible right to a directory, as its

@@ -205,7 +205,7 @@ func anyFacts(t *rapid.T) core.Facts {
 	if mostly(t, "asked", true, false) {
 		o := core.Ownership{TaskTerminal: mostly(t, "terminal", true, false), OptInNow: f.OptInNow, Environment: environmentOf(t, "live"), Error: mostly(t, "error", "", "", "disk I/O error", " ")}
 		for range mostly(t, "borrowers", 0, 1, 2) {
-			o.Borrowers = append(o.Borrowers, core.Borrower{SessionID: "s", TaskID: rapid.SampledFrom(words).Draw(t, "borrower"), State: "IDLE", TaskTerminal: mostly(t, "returned", true, false)})
+			o.Borrowers = append(o.Borrowers, core.Borrower{SessionID: "s", TaskID: rapid.SampledFrom(words).Draw(t, "borrower"), State: "IDLE", TaskTerminal: mostly(t, "returned", true, false), Lender: rapid.SampledFrom([]string{"", "t-1", "t-2", " "}).Draw(t, "lender")})
 		}
 		for range rapid.SampledFrom([]int{0, 0, 0, 1, 1, 2}).Draw(t, "claims") {
 			ended := rapid.Bool().Draw(t, "ended")

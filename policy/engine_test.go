@@ -31,7 +31,7 @@ func TestInputIsTheJSONOfTheFacts(t *testing.T) {
 		if b() {
 			o := core.Ownership{TaskTerminal: b(), OptInNow: core.OptIn(s()), Environment: rapid.Ptr(environment, true).Draw(t, "live"), Error: s()}
 			for range rapid.IntRange(0, 2).Draw(t, "borrowers") {
-				o.Borrowers = append(o.Borrowers, core.Borrower{SessionID: s(), TaskID: s(), State: s(), TaskTerminal: b()})
+				o.Borrowers = append(o.Borrowers, core.Borrower{SessionID: s(), TaskID: s(), State: s(), TaskTerminal: b(), Lender: s()})
 			}
 			for range rapid.IntRange(0, 2).Draw(t, "claims") {
 				o.Claims = append(o.Claims, core.Claim{TaskID: s(), Host: s(), Port: n(), User: s(), Fingerprint: s(), TaskDir: s(),

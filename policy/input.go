@@ -18,7 +18,7 @@ var (
 	kHost, kPort, kUser, kFingerprint, kIdentity, kIdentityFile  = key("host"), key("port"), key("user"), key("host_fingerprint"), key("identity_source"), key("identity_file")
 	kProxyJump, kShell, kWorkdirRoot, kTaskDir, kEnabled         = key("proxy_jump"), key("shell"), key("workdir_root"), key("task_dir"), key("enabled")
 	kTaskTerminal, kBorrowers, kClaims, kError, kSession, kState = key("task_terminal"), key("borrowers"), key("claims"), key("error"), key("session_id"), key("state")
-	kStopped, kOptedIn, kCleanupOpen, kUnreadable                = key("stopped"), key("opted_in"), key("cleanup_open"), key("unreadable")
+	kStopped, kOptedIn, kCleanupOpen, kUnreadable, kLender       = key("stopped"), key("opted_in"), key("cleanup_open"), key("unreadable"), key("lender")
 	kRoot, kHome, kDir                                           = key("root"), key("home"), key("dir")
 	kDisposable, kExcused, kKinds, kKind, kTrees                 = key("disposable"), key("excused"), key("kinds"), key("kind"), key("trees")
 )
@@ -200,6 +200,7 @@ func (w *writer) borrower(b core.Borrower) *ast.Term {
 	w.text(kTaskID, b.TaskID)
 	w.text(kState, b.State)
 	w.put(kTaskTerminal, flag(b.TaskTerminal))
+	w.some(kLender, b.Lender)
 	return w.value(w.close())
 }
 

@@ -203,13 +203,21 @@ func (s *Store) owner(query core.Owner, o *core.Ownership) error {
 			o.Environment = &core.Environment{ID: e.ID, TaskID: e.TaskID}
 		}
 	}
-	for _, row := range sorted(s.sessions, func(row Session) bool {
-		in := row.EnvironmentID != "" && (row.EnvironmentID == query.Environment || o.Environment != nil && row.EnvironmentID == o.Environment.ID)
-		return in && row.TaskID != query.TaskID
-	}, nil) {
-		o.Borrowers = append(o.Borrowers, core.Borrower{SessionID: row.ID, TaskID: row.TaskID, State: row.State, TaskTerminal: s.terminal(row.TaskID)})
+	claims, environments := s.claims(query)
+	own := func(id string) bool { return id == query.Environment || o.Environment != nil && id == o.Environment.ID }
+	for _, row := range sorted(s.sessions, func(row Session) bool { return row.EnvironmentID != "" && row.TaskID != query.TaskID }, nil) {
+		lender, near := environments[row.EnvironmentID]
+		if e, ok := s.environments[row.EnvironmentID]; ok && near {
+			lender = e.TaskID
+		}
+		switch {
+		case own(row.EnvironmentID):
+			lender = ""
+		case !near || lender == row.TaskID && lender != "": // at home
+			continue
+		}
+		o.Borrowers = append(o.Borrowers, core.Borrower{SessionID: row.ID, TaskID: row.TaskID, State: row.State, TaskTerminal: s.terminal(row.TaskID), Lender: lender})
 	}
-	claims := s.claims(query)
 	if len(claims) > maxRights || len(o.Borrowers) > maxRights {
 		return fmt.Errorf("more than %d tasks have a right to the directory", maxRights)
 	}
@@ -267,8 +275,12 @@ func (s *Store) optIn(query core.Owner) (core.OptIn, string, error) {
 	return core.On, kinds, nil
 }
 
-func (s *Store) claims(query core.Owner) map[core.Claim]bool {
-	found, running, open := map[core.Claim]bool{}, map[string]bool{}, map[string]bool{}
+// claims are what other tasks' launches and jobs say about the directory, and the
+// environments that lead there too, each with whose it is: those of the claimants,
+// the ones their jobs copied, and the ones their sessions in the directory run in.
+func (s *Store) claims(query core.Owner) (found map[core.Claim]bool, environments map[string]string) {
+	found, environments = map[core.Claim]bool{}, map[string]string{}
+	running, open := map[string]bool{}, map[string]bool{}
 	for _, j := range s.jobs {
 		open[j.TaskID] = open[j.TaskID] || !over(j.State)
 	}
@@ -281,6 +293,7 @@ func (s *Store) claims(query core.Owner) map[core.Claim]bool {
 		c.TaskID, c.TaskTerminal, c.CleanupOpen = row.TaskID, s.terminal(row.TaskID), open[row.TaskID]
 		if row.TaskID != query.TaskID && c.Matches(query.Target) {
 			found[c], running[row.TaskID] = true, true
+			environments[s.sessions[row.SessionID].EnvironmentID] = row.TaskID
 		}
 	}
 	for _, j := range s.jobs {
@@ -299,10 +312,22 @@ func (s *Store) claims(query core.Owner) map[core.Claim]bool {
 			c.TaskID, c.TaskTerminal, c.Stopped, c.CleanupOpen = j.TaskID, s.terminal(j.TaskID), !running[j.TaskID], open[j.TaskID]
 			if !(over(j.State) && t.Outcome == core.OutcomeRemoved) && c.Matches(query.Target) {
 				found[c] = true
+				if e := snapshot.Environment(); e != nil {
+					environments[e.ID] = j.TaskID
+				}
 			}
 		}
 	}
-	return found
+	claimants := map[string]bool{}
+	for c := range found {
+		claimants[c.TaskID] = true
+	}
+	for id, e := range s.environments {
+		if claimants[e.TaskID] {
+			environments[id] = e.TaskID
+		}
+	}
+	return found, environments
 }
 
 func over(s ports.State) bool {

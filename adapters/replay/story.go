@@ -135,7 +135,11 @@ func ownership(o core.Ownership) []string {
 		if b.TaskTerminal {
 			goes = "has ended"
 		}
-		says = append(says, fmt.Sprintf("Session %s (%s) of task %s runs in it; that task %s.", b.SessionID, b.State, b.TaskID, goes))
+		in := "it"
+		if b.Lender != "" {
+			in = "the environment of task " + b.Lender
+		}
+		says = append(says, fmt.Sprintf("Session %s (%s) of task %s runs in %s; that task %s.", b.SessionID, b.State, b.TaskID, in, goes))
 	}
 	for _, c := range o.Claims {
 		says = append(says, claim(c))

@@ -57,7 +57,6 @@ type right struct {
 	task    string
 	host    *host
 	segment string
-	guest   string // of this task's environment, and no directory's
 	since   int
 }
 
@@ -85,8 +84,8 @@ func (l *ledger) siblings(w *world) {
 	}
 }
 
-func (l *ledger) right(task string, h *host, segment, guest string, step int) {
-	l.rights = append(l.rights, right{task, h, segment, guest, step})
+func (l *ledger) right(task string, h *host, segment string, step int) {
+	l.rights = append(l.rights, right{task, h, segment, step})
 }
 
 func (l *ledger) switched(task string, on bool, step int) {
@@ -123,7 +122,7 @@ func (p *process) touches(t *tree, what string) {
 		w.violated(othersRights, "%s %s %s on %s without a last look", p.who, what, t.name, h.name)
 	}
 	for _, r := range w.ledger.rights {
-		if r.task != owner && (r.guest == "" || r.guest == owner) && r.host == h && r.segment == t.name && r.since < look && !terminal(r.task) {
+		if r.task != owner && r.host == h && r.segment == t.name && r.since < look && !terminal(r.task) {
 			w.violated(othersRights, "%s %s %s on %s, and %s had a right to it before the last look", p.who, what, t.name, h.name, r.task)
 		}
 	}
@@ -256,7 +255,9 @@ func (w *world) check() {
 					}
 				}
 			}
-			if held.alive() {
+			// An empty one holds nothing: a script that comes late, to a directory that
+			// is gone, makes one and takes it away, or is killed between the two.
+			if held.alive() || held.q == nil && held.x == nil && !held.mark {
 				continue
 			}
 			w.remembered(h, segment)

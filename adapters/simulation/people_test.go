@@ -300,13 +300,13 @@ func (w *world) claim(t *task) {
 	session := fmt.Sprintf("s%d", w.sessions)
 	if w.chance(0.3) {
 		w.store.PutSession(memstore.Session{ID: session, TaskID: id, State: "RUNNING", EnvironmentID: "env-" + t.id})
-		w.ledger.right(id, h, segment, t.id, w.steps)
+		w.ledger.right(id, h, segment, w.steps)
 		w.tell("%s has a session in the environment of %s", id, t.id)
 	} else {
 		w.store.PutSession(memstore.Session{ID: session, TaskID: id, State: "RUNNING", EnvironmentID: "env-" + id})
 		w.store.PutLaunch(memstore.Launch{Running: core.Running{SessionID: session, TaskID: id, Runtime: "ssh", Status: "running", PID: 4712,
 			Metadata: metadata(h, segment, guest.profile, "", true)}, ProfileID: guest.profile})
-		w.ledger.right(id, h, segment, "", w.steps)
+		w.ledger.right(id, h, segment, w.steps)
 		guest.trees = append(guest.trees, h.trees[segment])
 		if w.chance(0.5) {
 			h.agents = append(h.agents, &agent{session: session, task: id, name: segment, cwd: h.trees[segment], alive: true})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kandev/reclaim/core"
@@ -76,6 +77,8 @@ func (s storage) Owner(ctx context.Context, q core.Owner) (o core.Ownership) {
 		switch {
 		case s.w.broken == "no other task's right is seen":
 			o.Claims = nil
+		case s.w.broken == "another claimant's borrower is not seen":
+			o.Borrowers = slices.DeleteFunc(o.Borrowers, func(b core.Borrower) bool { return b.Lender != "" })
 		case s.w.broken == "the switch is read as it was" && o.OptInNow == core.Off:
 			o.OptInNow = core.Unknown
 		}

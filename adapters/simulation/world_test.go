@@ -556,7 +556,7 @@ func (w *world) session(t *task, h *host, on bool) {
 	w.store.PutSession(memstore.Session{ID: id, TaskID: t.id, State: "RUNNING", EnvironmentID: "env-" + t.id})
 	w.store.PutLaunch(memstore.Launch{Running: core.Running{SessionID: id, TaskID: t.id, Runtime: "ssh", Status: "running", PID: 4711,
 		Metadata: metadata(h, segment, t.profile, t.hook, on)}, ProfileID: t.profile})
-	w.ledger.right(t.id, h, segment, "", w.steps)
+	w.ledger.right(t.id, h, segment, w.steps)
 	helper := &agent{session: id, task: t.id, name: segment, cwd: at, alive: true, deaf: w.chance(0.1)}
 	if w.chance(0.3) {
 		helper.cwd = nil

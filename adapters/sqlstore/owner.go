@@ -44,12 +44,13 @@ func (r *Rows) owner(ctx context.Context, query core.Owner) (o core.Ownership, e
 	if o.Environment, err = r.environment(ctx, query); err != nil {
 		return o, fmt.Errorf("the environment: %w", err)
 	}
-	if o.Borrowers, err = r.borrowers(ctx, query, o.Environment); err != nil {
-		return o, fmt.Errorf("the environment's borrowers: %w", err)
-	}
 	_ = r.classify(ctx) // without it the look only reads more
-	if o.Claims, err = r.claims(ctx, query); err != nil {
+	var near lenders
+	if o.Claims, near, err = r.claims(ctx, query); err != nil {
 		return o, fmt.Errorf("other tasks' claims: %w", err)
+	}
+	if o.Borrowers, err = r.borrowers(ctx, query, o.Environment, near); err != nil {
+		return o, fmt.Errorf("the environments' borrowers: %w", err)
 	}
 	return o, nil
 }
@@ -84,25 +85,73 @@ func (r *Rows) environment(ctx context.Context, query core.Owner) (*core.Environ
 	return &e, err
 }
 
-func (r *Rows) borrowers(ctx context.Context, query core.Owner, live *core.Environment) ([]core.Borrower, error) {
-	var ids []any
+// lenders are the tasks with a claim to the directory, and the environments known
+// to be theirs besides those whose rows name them: the one that a job's snapshot
+// copied, and the ones their sessions in the directory run in.
+type lenders struct {
+	tasks        map[string]bool
+	environments map[string]string // to the task
+}
+
+func (l lenders) add(task, environment string) {
+	l.tasks[task] = true
+	if strings.TrimSpace(environment) != "" {
+		l.environments[environment] = task
+	}
+}
+
+// borrowers are other tasks' sessions in the target's environment and in those of
+// its claimants, less a claimant's own sessions in its own.
+func (r *Rows) borrowers(ctx context.Context, query core.Owner, live *core.Environment, near lenders) ([]core.Borrower, error) {
+	own := map[string]bool{}
 	if query.Environment != "" {
-		ids = append(ids, query.Environment)
+		own[query.Environment] = true
 	}
-	if live != nil && live.ID != "" && live.ID != query.Environment {
-		ids = append(ids, live.ID)
+	if live != nil && live.ID != "" {
+		own[live.ID] = true
 	}
-	if len(ids) == 0 {
+	var ids []any
+	for id := range own {
+		ids = append(ids, id)
+	}
+	for id := range near.environments {
+		if !own[id] {
+			ids = append(ids, id)
+		}
+	}
+	var environments []string
+	var args []any
+	if len(ids) > 0 {
+		environments = append(environments, `SELECT * FROM (VALUES `+strings.Repeat(`(?), `, len(ids)-1)+`(?)) named`)
+		args = append(args, ids...)
+	}
+	if len(near.tasks) > 0 {
+		environments = append(environments, `SELECT id FROM task_environments WHERE task_id IN (`+marks(len(near.tasks))+`)`)
+		for task := range near.tasks {
+			args = append(args, task)
+		}
+	}
+	if len(environments) == 0 {
 		return nil, nil
 	}
 	var all []core.Borrower
-	err := r.each(ctx, r.db, `SELECT s.id, s.task_id, s.state, t.id IS NULL OR t.archived_at IS NOT NULL
-		FROM task_sessions s LEFT JOIN tasks t ON t.id = s.task_id
-		WHERE s.task_environment_id IN (`+marks(len(ids))+`) AND s.task_id <> ? ORDER BY s.id LIMIT ?`,
-		append(ids, query.TaskID, maxRights+1), func(scan func(...any) error) error {
+	err := r.each(ctx, r.db, `SELECT s.id, s.task_id, s.state, t.id IS NULL OR t.archived_at IS NOT NULL, s.task_environment_id, COALESCE(e.task_id, '')
+		FROM task_sessions s LEFT JOIN tasks t ON t.id = s.task_id LEFT JOIN task_environments e ON e.id = s.task_environment_id
+		WHERE s.task_environment_id IN (`+strings.Join(environments, ` UNION `)+`) AND s.task_id <> ? ORDER BY s.id`,
+		append(args, query.TaskID), func(scan func(...any) error) error {
 			var b core.Borrower
-			if err := scan(&b.SessionID, &b.TaskID, &b.State, &b.TaskTerminal); err != nil {
+			var environment string
+			if err := scan(&b.SessionID, &b.TaskID, &b.State, &b.TaskTerminal, &environment, &b.Lender); err != nil {
 				return err
+			}
+			switch {
+			case own[environment]:
+				b.Lender = ""
+			case b.Lender == "":
+				b.Lender = near.environments[environment]
+			}
+			if b.Lender == b.TaskID && b.TaskID != "" {
+				return nil // at home
 			}
 			if all = append(all, b); len(all) > maxRights {
 				return errTooMany
@@ -179,9 +228,10 @@ func claimOf(l core.Launch) core.Claim {
 }
 
 // claims selects what other tasks' launches and cleanup jobs say about the
-// directory. A launch's row stands for a task that may still write there; a job
-// for one that did.
-func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, error) {
+// directory, and whose environments lead there too. A launch's row stands for a
+// task that may still write there; a job for one that did.
+func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, lenders, error) {
+	near := lenders{tasks: map[string]bool{}, environments: map[string]string{}}
 	found := map[core.Claim]bool{}
 	running := map[string]bool{}
 	add := func(c core.Claim) error {
@@ -192,13 +242,13 @@ func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, erro
 	}
 	const of = `(t.id IS NULL OR t.archived_at IS NOT NULL), EXISTS (SELECT 1 FROM task_resource_cleanup_jobs o WHERE o.task_id = x.task_id AND o.state NOT IN ` + ended + `)`
 	launches, jobs, args := r.places(query.Target)
-	err := r.each(ctx, r.db, `SELECT x.task_id, COALESCE(x.metadata, ''), `+of+`
-		FROM executors_running x LEFT JOIN tasks t ON t.id = x.task_id
+	err := r.each(ctx, r.db, `SELECT x.task_id, COALESCE(x.metadata, ''), COALESCE(s.task_environment_id, ''), `+of+`
+		FROM executors_running x LEFT JOIN tasks t ON t.id = x.task_id LEFT JOIN task_sessions s ON s.id = x.session_id
 		WHERE x.task_id <> ?`+launches, append([]any{query.TaskID}, args...), func(scan func(...any) error) error {
-		var task string
+		var task, environment string
 		var metadata []byte
 		var terminal, open bool
-		if err := scan(&task, &metadata, &terminal, &open); err != nil {
+		if err := scan(&task, &metadata, &environment, &terminal, &open); err != nil {
 			return err
 		}
 		launch, err := core.ParseLaunch(metadata)
@@ -211,10 +261,11 @@ func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, erro
 			return nil
 		}
 		running[task] = true
+		near.add(task, environment)
 		return add(c)
 	})
 	if err != nil {
-		return nil, err
+		return nil, near, err
 	}
 	from := "task_resource_cleanup_jobs"
 	if jobs == "" {
@@ -235,7 +286,12 @@ func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, erro
 			if over {
 				return nil // it names nothing, and nothing will make it name something
 			}
+			near.add(task, "")
 			return add(core.Claim{TaskID: task, TaskTerminal: terminal, CleanupOpen: true, Stopped: !running[task], Unreadable: true})
+		}
+		environment := ""
+		if e := snapshot.Environment(); e != nil {
+			environment = e.ID
 		}
 		for _, t := range snapshot.Targets() {
 			c := core.Claim{TaskID: task, Host: t.Target.Host, Port: t.Target.Port, User: t.Target.User, Fingerprint: t.Target.Fingerprint,
@@ -243,6 +299,7 @@ func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, erro
 			if over && t.Outcome == core.OutcomeRemoved || !c.Matches(query.Target) {
 				continue
 			}
+			near.add(task, environment)
 			if err := add(c); err != nil {
 				return err
 			}
@@ -250,14 +307,14 @@ func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, erro
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, near, err
 	}
 	all := make([]core.Claim, 0, len(found))
 	for c := range found {
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b core.Claim) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-	return all, nil
+	return all, near, nil
 }
 
 // mentioning narrows the jobs that have ended, of which a host keeps every one,

@@ -3,7 +3,8 @@
 # description: >-
 #   A directory may be removed only where storage answered, the task is archived or
 #   deleted, its environment names it, no other task that goes on runs in that
-#   environment, and no other task has a right to the directory. Another task has
+#   environment or in one of a task that has run in the directory, and no other
+#   task has a right to the directory. Another task has
 #   one while it is not terminal, while it is being cleaned up, and for ever where
 #   it had not opted in itself. What cannot be told apart is taken as the same
 #   directory. Where an earlier removal had begun, the first ruling comes before
@@ -49,7 +50,8 @@ environment if {
 }
 
 # A session of another task keeps the directory in whatever state it is, as long
-# as its task goes on: the task may resume it.
+# as its task goes on: the task may resume it. Whose environment it runs in, ours
+# or another claimant's (then there is a lender), is no difference: both lead there.
 borrowers if {
 	every borrower in object.get(input, ["ownership", "borrowers"], []) {
 		returned(borrower)
@@ -229,7 +231,7 @@ refusals contains {
 refusals contains {
 	"barrier": "ownership",
 	"rule": "borrowers",
-	"says": "a session of another task that goes on runs in this task's environment",
+	"says": "a session of another task that goes on runs in an environment that leads to the directory",
 } if {
 	not borrowers
 }

@@ -116,6 +116,9 @@ test_borrowers[name] if {
 		"of an ended task": {"borrower": {"task_id": "t-2", "task_terminal": true}, "refused": set()},
 		"of our own": {"borrower": {"task_id": "t-1", "task_terminal": false}, "refused": set()},
 		"of no task": {"borrower": {"task_id": " ", "task_terminal": true}, "refused": {"borrowers"}},
+		"of a live task in a claimant's environment": {"borrower": {"task_id": "t-3", "task_terminal": false, "lender": "t-2"}, "refused": {"borrowers"}},
+		"of an ended task in a claimant's environment": {"borrower": {"task_id": "t-3", "task_terminal": true, "lender": "t-2"}, "refused": set()},
+		"of a live task that lends to itself": {"borrower": {"task_id": "t-2", "task_terminal": false, "lender": "t-2"}, "refused": {"borrowers"}},
 		"of an unknown state": {"borrower": {"task_id": "t-2"}, "refused": {"borrowers"}},
 	}
 	ended := {"task_id": "t-9", "task_terminal": true}

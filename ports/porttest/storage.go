@@ -317,6 +317,73 @@ var rowClauses = []rowClause{
 			b.Errorf("%+v", got)
 		}
 	}},
+	{"AC_D7: a session in the environment of another claimant is a borrower too, whether or not the claimant goes on", func(b *rowBench) {
+		borrower := core.Borrower{SessionID: "s-3", TaskID: "t-3", State: "IDLE", Lender: "t-2"}
+		launched := func() { // and not yet forgotten
+			b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-2", TaskID: "t-2", Runtime: "ssh", Status: "stopped", Metadata: metadata()})
+		}
+		ended := func() { // and cleaned up: by itself it claims nothing any more
+			j := aJob("job-2", ports.Succeeded, 1)
+			j.TaskID, j.OperationID, j.Snapshot = "t-2", "x", []byte(strings.Replace(string(snapshotOf(targetJSON)), `"id":"env-1","task_id":"t-1"`, `"id":"env-2","task_id":"t-2"`, 1))
+			b.seed.PutJob(b.TB, j)
+		}
+		for _, row := range []struct {
+			name string
+			put  func()
+			want string // without the borrower
+		}{
+			{"archived and cleaned up", ended, "ours"},
+			{"deleted, and only its job tells of its environment", func() {
+				b.seed.Remove(b.TB, "task_environments", "env-2")
+				b.seed.Remove(b.TB, "tasks", "t-2")
+			}, "ours"},
+			{"archived and its launch left", launched, string(core.ClaimClosing)},
+			{"open", func() { b.seed.Archived(b.TB, "t-2", false) }, "shared/claim"},
+		} {
+			b.settle()
+			b.seed.PutTask(b.TB, Task{ID: "t-2", Archived: true})
+			b.seed.PutTask(b.TB, Task{ID: "t-3", Archived: true})
+			b.seed.PutEnvironment(b.TB, EnvironmentRow{ID: "env-2", TaskID: "t-2"})
+			b.seed.PutSession(b.TB, SessionRow{ID: "s-2", TaskID: "t-2", State: "COMPLETED", EnvironmentID: "env-2"}) // at home
+			b.seed.PutSession(b.TB, SessionRow{ID: "s-3", TaskID: "t-3", State: "IDLE", EnvironmentID: "env-2"})
+			row.put()
+			if got := b.judged(); got != row.want {
+				b.Errorf("%s, its borrower's task archived: %s, want %s", row.name, got, row.want)
+			}
+			b.seed.Archived(b.TB, "t-3", false)
+			if got := b.judged(); got != "shared/borrower" {
+				b.Errorf("%s, its borrower's task open: %s", row.name, got)
+			}
+			if diff := cmp.Diff([]core.Borrower{borrower}, b.owner().Borrowers); diff != "" {
+				b.Errorf("%s: %s", row.name, diff)
+			}
+		}
+	}},
+	{"AC_D7: a session beside a claimant's, in an environment that neither owns, is a borrower too", func(b *rowBench) {
+		b.settle()
+		b.seed.PutTask(b.TB, Task{ID: "t-2", Archived: true})
+		b.seed.PutTask(b.TB, Task{ID: "t-3"})
+		b.seed.PutTask(b.TB, Task{ID: "t-4", Archived: true})
+		b.seed.PutEnvironment(b.TB, EnvironmentRow{ID: "env-4", TaskID: "t-4"})
+		b.seed.PutSession(b.TB, SessionRow{ID: "s-2", TaskID: "t-2", State: "IDLE", EnvironmentID: "env-4"})
+		b.seed.PutSession(b.TB, SessionRow{ID: "s-3", TaskID: "t-3", State: "IDLE", EnvironmentID: "env-4"})
+		b.want(b.judged(), "ours") // nothing says yet that env-4 leads to the directory
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-2", TaskID: "t-2", Runtime: "ssh", Status: "stopped", Metadata: metadata()})
+		b.want(b.judged(), "shared/borrower")
+	}},
+	{"AC_D7: a session in the environment of a task that claims nothing is no borrower", func(b *rowBench) {
+		b.settle()
+		for _, task := range []string{"t-2", "t-3"} {
+			b.seed.PutTask(b.TB, Task{ID: task})
+		}
+		b.seed.PutEnvironment(b.TB, EnvironmentRow{ID: "env-2", TaskID: "t-2"})
+		b.seed.PutLaunch(b.TB, LaunchRow{SessionID: "s-2", TaskID: "t-2", Runtime: "ssh", Status: "ready", Metadata: metadata("ssh_remote_task_dir", "/home/dev/.kandev/tasks/other")})
+		b.seed.PutSession(b.TB, SessionRow{ID: "s-3", TaskID: "t-3", State: "RUNNING", EnvironmentID: "env-2"})
+		b.want(b.judged(), "ours")
+		if got := b.owner().Borrowers; len(got) != 0 {
+			b.Errorf("%+v", got)
+		}
+	}},
 	{"AC_D8: another open task's launch into the directory is a claim, however it is spelled", func(b *rowBench) {
 		for _, meta := range []string{
 			metadata(), metadata("ssh_host", "BOX.example."), metadata("ssh_user", "other"), metadata("ssh_port", ""), metadata("ssh_remote_task_dir", dir+"/"),

@@ -322,6 +322,23 @@ var brokenRows = map[string]func() *twisted{
 			}
 		}}
 	},
+	"AC_D7: a session in the environment of another claimant is a borrower too, whether or not the claimant goes on": func() *twisted {
+		return &twisted{ownership: func(_ core.Owner, o *core.Ownership) {
+			o.Borrowers = slices.DeleteFunc(o.Borrowers, func(b core.Borrower) bool { return b.Lender != "" }) // our own environment alone is looked at
+		}}
+	},
+	"AC_D7: a session beside a claimant's, in an environment that neither owns, is a borrower too": func() *twisted {
+		return &twisted{ownership: func(_ core.Owner, o *core.Ownership) {
+			o.Borrowers = slices.DeleteFunc(o.Borrowers, func(b core.Borrower) bool { // only the claimants' own rows are looked at
+				return b.Lender != "" && !slices.ContainsFunc(o.Claims, func(c core.Claim) bool { return c.TaskID == b.Lender })
+			})
+		}}
+	},
+	"AC_D7: a session in the environment of a task that claims nothing is no borrower": func() *twisted {
+		return &twisted{ownership: func(_ core.Owner, o *core.Ownership) {
+			o.Borrowers = append(o.Borrowers, core.Borrower{SessionID: "s-3", TaskID: "t-3", Lender: "t-2"})
+		}}
+	},
 	"AC_D8: another open task's launch into the directory is a claim, however it is spelled": func() *twisted {
 		return dropping(func(q core.Owner, c core.Claim) bool { return !c.Unreadable && c.TaskDir != q.Target.TaskDir })
 	},
