@@ -396,6 +396,8 @@ func TestEveryWordOfAnInventoryThatIsNotTheSafeOneKeepsForItsReason(t *testing.T
 		{plain, "judged 1", "judged 1\nsample x y =z", "probe_failed probe_error", "a sample that cannot be read", true},
 		{plain, "judged 1", "judged 1\nsample 1 y z", "probe_failed probe_error", "a sample that cannot be read", true},
 		{plain, "judged 1", "judged 1\nsample - y =z", "", "", true},
+		{plain, "repositories 1", "repositories x", "probe_failed probe_error", "word 1 of a record \"repositories\"", true},
+		{plain, "borrowers 0", "borrowers -1", "probe_failed probe_error", "word 1 of a record \"borrowers\"", true},
 		{plain, "shape directory", "shape", "probe_failed probe_error", "of 0 words", true},
 		{plain, "shape directory", "shape directory directory", "probe_failed probe_error", "of 2 words", true},
 		{plain, "shape directory", "shape symlink", "not_a_checkout target_is_symlink probe_failed probe_error", "", true},

@@ -20,7 +20,7 @@ func TestWhatEndsAnAttemptOnceTheHostHasAnswered(t *testing.T) {
 	with := func(edit func(*Snapshot)) Snapshot { s := lab(); edit(&s); return s }
 	begun := with(func(s *Snapshot) { s.Begun = true })
 	home := with(func(s *Snapshot) { s.Target.WorkdirRoot, s.Target.TaskDir = "", "/home/dev/.kandev/tasks/task-7" })
-	elsewhere := with(func(s *Snapshot) { s.Target.WorkdirRoot, s.Target.TaskDir = "~", "/home/other/tasks/task-7" })
+	elsewhere := with(func(s *Snapshot) { s.Target.WorkdirRoot, s.Target.TaskDir = "~/k", "/home/other/k/tasks/task-7" })
 	safe, said := answer(t, "clean-pushed"), func(body string) Heard { return Heard{Reply: Said{Body: body}} }
 	unseen := "unseen ~ ~"
 	settled := func(holder Holder, body string) Answer {
@@ -32,62 +32,66 @@ func TestWhatEndsAnAttemptOnceTheHostHasAnswered(t *testing.T) {
 		snapshot Snapshot
 		answers  []Answer
 		want     string
+		says     string
 	}{
-		{"the directory is there", lab(), []Answer{mine(), allowed(), there}, "ask inventory"},
-		{"the home directory is told", home, []Answer{mine(), allowed(), greeted("/home/dev", "/home/dev/.kandev", "directory", "directory", "none ~ ~")}, "ask inventory"},
-		{"the directory lies below another home", elsewhere, []Answer{mine(), allowed(), greeted("/home/dev", "/home/dev", "directory", "directory", "none ~ ~")}, "failed path_refused final"},
-		{"the root is everything", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/", "directory", "directory", "none ~ ~")}, "failed path_refused final"},
-		{"the root is the home directory", lab(), []Answer{mine(), allowed(), greeted("/srv/lab", "/srv/lab", "directory", "directory", "none ~ ~")}, "failed path_refused final"},
-		{"the root leads to the home directory", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/home/dev", "directory", "directory", "none ~ ~")}, "failed path_refused final"},
-		{"tasks is a link", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/srv/lab", "symlink", "unseen", unseen)}, "skipped not_a_checkout tasks_is_symlink"},
-		{"tasks is not there", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/srv/lab", "absent", "unseen", unseen)}, "skipped probe_failed tasks_missing"},
-		{"tasks is a file", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/srv/lab", "other", "unseen", unseen)}, "skipped probe_failed tasks_missing"},
-		{"tasks cannot be read", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/srv/lab", "unreadable", "unseen", unseen)}, "skipped probe_failed unreadable"},
-		{"tasks is not there, and a removal had begun", begun, []Answer{allowed(), greeted("/home/dev", "/srv/lab", "absent", "unseen", unseen)}, "failed half_removed"},
-		{"the target is a link", lab(), []Answer{mine(), allowed(), greets("symlink", "none")}, "skipped not_a_checkout target_is_symlink"},
-		{"the target is a file", lab(), []Answer{mine(), allowed(), greets("other", "none")}, "skipped not_a_checkout no_repository"},
-		{"the target cannot be seen", lab(), []Answer{mine(), allowed(), greets("unreadable", "none")}, "skipped probe_failed unreadable"},
-		{"the target is not there", lab(), []Answer{mine(), allowed(), greets("absent", "none")}, "skipped not_a_checkout already_absent"},
-		{"the target is not there, and a removal had begun", begun, []Answer{allowed(), greets("absent", "none")}, "removed"},
-		{"another removal is at work", lab(), []Answer{mine(), allowed(), greets("directory", "alive")}, "failed busy"},
-		{"what is left contradicts itself", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/srv/lab", "directory", "directory", "contradictory ~ =both")}, "failed half_removed"},
-		{"the holder was not looked at", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/srv/lab", "directory", "unseen", unseen)}, "failed half_removed"},
-		{"an empty holder is left", lab(), []Answer{mine(), allowed(), greets("directory", "empty")}, "ask settle"},
-		{"it was put right", lab(), []Answer{mine(), allowed(), greets("directory", "empty"), settled(HolderEmpty, "target directory\nsettled empty ~ 0 0")}, "ask inventory"},
-		{"it was put back", lab(), []Answer{mine(), allowed(), greets("absent", "quarantined"), settled(HolderQuarantined, "target directory\nsettled quarantined ~ 0 0")}, "ask inventory"},
-		{"the rest of a removal was finished", lab(), []Answer{mine(), allowed(), greets("absent", "committed"), settled(HolderCommitted, "target absent\nsettled committed ~ 9 3")}, "removed"},
-		{"a new directory stands beside what was finished", lab(), []Answer{mine(), allowed(), greets("directory", "committed"), settled(HolderCommitted, "target directory\nsettled committed ~ 9 3")}, "ask inventory"},
-		{"nothing is left beside an empty holder", lab(), []Answer{mine(), allowed(), greets("absent", "empty"), settled(HolderEmpty, "target absent\nsettled empty ~ 0 0")}, "skipped not_a_checkout already_absent"},
-		{"it could not be put right", lab(), []Answer{mine(), allowed(), greets("directory", "empty"), settled(HolderEmpty, "target directory\nsettled left =x 0 0")}, "failed still_present"},
-		{"settling never ran", lab(), []Answer{mine(), allowed(), greets("directory", "empty"), Heard{Reply: NeverRan{Fault: AuthFailed}}}, "failed auth_failed"},
-		{"settling was cut off", lab(), []Answer{mine(), allowed(), greets("directory", "empty"), Heard{Reply: Unclear{Doubt: ConnectionLost}}}, "failed lost"},
-		{"settling is not over", lab(), []Answer{mine(), allowed(), greets("directory", "empty"), Heard{Reply: Unclear{Doubt: LimitReached}}}, "failed half_removed"},
-		{"settling has no reply", lab(), []Answer{mine(), allowed(), greets("directory", "empty"), Heard{}}, "failed half_removed"},
-		{"begun, put right, and un-archived", begun, []Answer{allowed(), greets("directory", "none"), Ownership{OptInNow: On}}, "withdraw"},
-		{"begun, put right, and owned", begun, []Answer{allowed(), greets("directory", "none"), mine()}, "ask inventory"},
-		{"begun, put right, and the script did not run", with(func(s *Snapshot) { s.Begun, s.Hook = true, HookFailed }), []Answer{allowed(), greets("directory", "none"), mine()}, "skipped probe_failed hook_not_run"},
-		{"the inventory never ran", lab(), []Answer{mine(), allowed(), there, Heard{Reply: NeverRan{Fault: Unreachable}}}, "failed unreachable"},
-		{"the inventory was cut off", lab(), []Answer{mine(), allowed(), there, Heard{Reply: Unclear{Doubt: ConnectionLost}}}, "failed lost"},
-		{"the inventory is not over", lab(), []Answer{mine(), allowed(), there, Heard{Reply: Unclear{Doubt: LimitReached}}}, "skipped probe_failed probe_timeout"},
-		{"it went away while it was judged", lab(), []Answer{mine(), allowed(), there, Heard{Reply: sealed([]string{"reclaim 1 inventory", linesOf(safe)[1], "shape absent"})}}, "failed busy"},
-		{"something is at risk", lab(), []Answer{mine(), allowed(), there, Heard{Reply: answer(t, "stash-no-reflog")}}, "skipped stash_present stash"},
-		{"nothing is at risk", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}}, "ask owner"},
-		{"a claim came meanwhile", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, func() Ownership { o := mine(); o.Claims = []Claim{{TaskID: "t-2", Unreadable: true}}; return o }()}, "skipped shared claim"},
-		{"the last look is good", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine()}, "ask rule"},
-		{"the policy denies at last", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), Ruling{}}, "failed policy_failed"},
-		{"the policy allows at last", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed()}, "ask begin"},
-		{"the row is another's", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{Ending: BeginWithdrawn}}, "withdraw"},
-		{"everything is stopped", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{Ending: BeginHalted}}, "failed policy_held"},
-		{"the intent is not durable", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{Ending: BeginFailed}}, "failed store_failed"},
-		{"nobody knows of the intent", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{}}, "failed store_failed"},
-		{"the intent is durable", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{Ending: BeginRecorded}}, "ask remove"},
-		{"the removal was cut off", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{Ending: BeginRecorded}, Heard{Reply: Unclear{Doubt: ConnectionLost}}}, "failed lost"},
-		{"the removal said nothing", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{Ending: BeginRecorded}, Heard{Reply: Said{}}}, "failed half_removed"},
+		{"the directory is there", lab(), []Answer{mine(), allowed(), there}, "ask inventory", ""},
+		{"the home directory is told", home, []Answer{mine(), allowed(), greeted("/home/dev", "/home/dev/.kandev", "directory", "directory", "none ~ ~")}, "ask inventory", ""},
+		{"the directory lies below another home", elsewhere, []Answer{mine(), allowed(), greeted("/home/dev", "/home/dev/k", "directory", "directory", "none ~ ~")}, "failed path_refused final", "not below"},
+		{"the root is everything", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/", "directory", "directory", "none ~ ~")}, "failed path_refused final", "workdir root is \"/\" and the home"},
+		{"the root is the home directory", lab(), []Answer{mine(), allowed(), greeted("/srv/lab", "/srv/lab", "directory", "directory", "none ~ ~")}, "failed path_refused final", ""},
+		{"the root leads to the home directory", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/home/dev", "directory", "directory", "none ~ ~")}, "failed path_refused final", ""},
+		{"tasks is a link", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/srv/lab", "symlink", "unseen", unseen)}, "skipped not_a_checkout tasks_is_symlink", "lies elsewhere"},
+		{"tasks is not there", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/srv/lab", "absent", "unseen", unseen)}, "skipped probe_failed tasks_missing", "may not be mounted"},
+		{"tasks is a file", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/srv/lab", "other", "unseen", unseen)}, "skipped probe_failed tasks_missing", "is not a directory"},
+		{"tasks cannot be read", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/srv/lab", "unreadable", "unseen", unseen)}, "skipped probe_failed unreadable", "cannot be read"},
+		{"tasks is not there, and a removal had begun", begun, []Answer{allowed(), greeted("/home/dev", "/srv/lab", "absent", "unseen", unseen)}, "failed half_removed", "a removal had begun and its state cannot be seen: the directory that holds"},
+		{"the target is a link", lab(), []Answer{mine(), allowed(), greets("symlink", "none")}, "skipped not_a_checkout target_is_symlink", "not ours to remove"},
+		{"the target is a file", lab(), []Answer{mine(), allowed(), greets("other", "none")}, "skipped not_a_checkout no_repository", "not a directory"},
+		{"the target cannot be seen", lab(), []Answer{mine(), allowed(), greets("unreadable", "none")}, "skipped probe_failed unreadable", "cannot be seen"},
+		{"the target is not there", lab(), []Answer{mine(), allowed(), greets("absent", "none")}, "skipped not_a_checkout already_absent", "no attempt of ours"},
+		{"the target is not there, and a removal had begun", begun, []Answer{allowed(), greets("absent", "none")}, "removed", "an earlier attempt recorded"},
+		{"another removal is at work", lab(), []Answer{mine(), allowed(), greets("directory", "alive")}, "failed busy", "at work on the host"},
+		{"what is left contradicts itself", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/srv/lab", "directory", "directory", "contradictory ~ =both")}, "failed half_removed", "nothing was touched: its holder cannot be read as a state (both)"},
+		{"the holder was not looked at", lab(), []Answer{mine(), allowed(), greeted("/home/dev", "/srv/lab", "directory", "unseen", unseen)}, "failed half_removed", ""},
+		{"an empty holder is left", lab(), []Answer{mine(), allowed(), greets("directory", "empty")}, "ask settle", ""},
+		{"it was put right", lab(), []Answer{mine(), allowed(), greets("directory", "empty"), settled(HolderEmpty, "target directory\nsettled empty ~ 0 0")}, "ask inventory", ""},
+		{"it was put back", lab(), []Answer{mine(), allowed(), greets("absent", "quarantined"), settled(HolderQuarantined, "target directory\nsettled quarantined ~ 0 0")}, "ask inventory", ""},
+		{"the rest of a removal was finished", lab(), []Answer{mine(), allowed(), greets("absent", "committed"), settled(HolderCommitted, "target absent\nsettled committed ~ 9 3")}, "removed", "was finished"},
+		{"a new directory stands beside what was finished", lab(), []Answer{mine(), allowed(), greets("directory", "committed"), settled(HolderCommitted, "target directory\nsettled committed ~ 9 3")}, "ask inventory", ""},
+		{"nothing is left beside an empty holder", lab(), []Answer{mine(), allowed(), greets("absent", "empty"), settled(HolderEmpty, "target absent\nsettled empty ~ 0 0")}, "skipped not_a_checkout already_absent", ""},
+		{"it could not be put right", lab(), []Answer{mine(), allowed(), greets("directory", "empty"), settled(HolderEmpty, "target directory\nsettled left =x 0 0")}, "failed still_present", ""},
+		{"settling never ran", lab(), []Answer{mine(), allowed(), greets("directory", "empty"), Heard{Reply: NeverRan{Fault: AuthFailed}}}, "failed auth_failed", ""},
+		{"settling was cut off", lab(), []Answer{mine(), allowed(), greets("directory", "empty"), Heard{Reply: Unclear{Doubt: ConnectionLost}}}, "failed lost", "putting right what an earlier removal left was cut off"},
+		{"settling is not over", lab(), []Answer{mine(), allowed(), greets("directory", "empty"), Heard{Reply: Unclear{Doubt: LimitReached}}}, "failed half_removed", "brought no clear answer"},
+		{"settling has no reply", lab(), []Answer{mine(), allowed(), greets("directory", "empty"), Heard{}}, "failed half_removed", "has no recorded reply"},
+		{"begun, put right, and un-archived", begun, []Answer{allowed(), greets("directory", "none"), Ownership{OptInNow: On}}, "withdraw", ""},
+		{"begun, put right, and owned", begun, []Answer{allowed(), greets("directory", "none"), mine()}, "ask inventory", ""},
+		{"begun, put right, and the script did not run", with(func(s *Snapshot) { s.Begun, s.Hook = true, HookFailed }), []Answer{allowed(), greets("directory", "none"), mine()}, "skipped probe_failed hook_not_run", "did not run to its end"},
+		{"the inventory never ran", lab(), []Answer{mine(), allowed(), there, Heard{Reply: NeverRan{Fault: Unreachable}}}, "failed unreachable", ""},
+		{"the inventory was cut off", lab(), []Answer{mine(), allowed(), there, Heard{Reply: Unclear{Doubt: ConnectionLost}}}, "failed lost", "the inventory was cut off"},
+		{"the inventory is not over", lab(), []Answer{mine(), allowed(), there, Heard{Reply: Unclear{Doubt: LimitReached}}}, "skipped probe_failed probe_timeout", "did not end within its limit"},
+		{"it went away while it was judged", lab(), []Answer{mine(), allowed(), there, Heard{Reply: sealed([]string{"reclaim 1 inventory", linesOf(safe)[1], "shape absent"})}}, "failed busy", "went away while it was judged"},
+		{"something is at risk", lab(), []Answer{mine(), allowed(), there, Heard{Reply: answer(t, "stash-no-reflog")}}, "skipped stash_present stash", ""},
+		{"nothing is at risk", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}}, "ask owner", ""},
+		{"a claim came meanwhile", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, func() Ownership { o := mine(); o.Claims = []Claim{{TaskID: "t-2", Unreadable: true}}; return o }()}, "skipped shared claim", ""},
+		{"the last look is good", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine()}, "ask rule", ""},
+		{"the policy denies at last", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), Ruling{}}, "failed policy_failed", ""},
+		{"the policy allows at last", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed()}, "ask begin", ""},
+		{"the row is another's", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{Ending: BeginWithdrawn}}, "withdraw", ""},
+		{"everything is stopped", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{Ending: BeginHalted}}, "failed policy_held", "stop-all"},
+		{"the intent is not durable", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{Ending: BeginFailed}}, "failed store_failed", "nothing was touched"},
+		{"nobody knows of the intent", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{}}, "failed store_failed", ""},
+		{"the intent is durable", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{Ending: BeginRecorded}}, "ask remove", ""},
+		{"the removal was cut off", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{Ending: BeginRecorded}, Heard{Reply: Unclear{Doubt: ConnectionLost}}}, "failed lost", "the removal was cut off"},
+		{"the removal said nothing", lab(), []Answer{mine(), allowed(), there, Heard{Reply: safe}, mine(), allowed(), Begun{Ending: BeginRecorded}, Heard{Reply: Said{}}}, "failed half_removed", "cannot be read"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			step, transcript := upTo(t, row.snapshot, row.answers...)
 			if got := word(step); got != row.want {
 				t.Errorf("%s: %#v", got, step)
+			}
+			if done, is := step.(Done); is && !strings.Contains(detailOf(done.Outcome), row.says) {
+				t.Errorf("%q lacks %q", detailOf(done.Outcome), row.says)
 			}
 			roundTrips(t, row.snapshot, transcript)
 		})
@@ -232,6 +236,15 @@ func TestANestedRepositoryIsJudgedAsWhatItIs(t *testing.T) {
 			t.Errorf("%v: %q", row.lines[len(row.lines)-12:], got)
 		}
 	}
+	// The worst finding of a checkout is its verdict.
+	lines := linesOf(answer(t, "clean-pushed"))
+	lines[slices.Index(lines, "files 1 0 0 5 0 0 0 0 0 0")] = "files 1 0 0 5 0 0 1 0 0 0"
+	lines[slices.Index(lines, "hidden 1 0 0 0 0")] = "hidden 1 0 0 0 0"
+	lines[slices.Index(lines, "settings 1 0 0")] = "settings 1 0 1"
+	lines[slices.Index(lines, "unpushed 1 0 0")] = "unpushed 1 0 1"
+	if e := labInventory.Judge(sealed(lines)); e.Checkouts[0].Reason != ProbeFailed || e.Checkouts[0].Verdict != "kept" || e.Findings[0].Reason != ProbeFailed || e.Findings[2].Reason != UnpushedCommits {
+		t.Errorf("%+v", e)
+	}
 	r := &reading{q: labInventory}
 	if r.where() != "/srv/lab/tasks/task-7" {
 		t.Error(r.where())
@@ -282,6 +295,10 @@ func TestJSONThatIsCutOffOrNoObjectEndsWhereItEnds(t *testing.T) {
 	}
 	if got, err := edit([]byte(`{"a":1,"b":2,"a":3}`), change{"a", []byte("4")}, change{"b", nil}, change{"c", nil}); err != nil || string(got) != `{"a":4,"a":4}` {
 		t.Errorf("%s %v", got, err)
+	}
+	all, _ := members([]byte(`{"a":7,"b":"x"}`))
+	if yes, err := truth(all, []byte(`{"a":7,"b":"x"}`), "a"); yes || err == nil {
+		t.Error("a number is true")
 	}
 	if got, err := edit([]byte(`[]`), change{"a", nil}); err == nil {
 		t.Errorf("%s", got)

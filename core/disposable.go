@@ -497,7 +497,7 @@ var heapSays = map[string]string{
 
 // excuse sums up what goes, when every repository was judged.
 func (r *reading) excuse() {
-	if r.q.Disposable == "" || !r.evidence.Complete {
+	if !r.evidence.Complete {
 		return
 	}
 	sums := map[string]*Excused{}

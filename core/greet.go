@@ -64,7 +64,7 @@ func (q Greet) Script() Script {
 	if taskpath.Segment(segment) != nil {
 		segment = ""
 	}
-	return holderScript("greet", 15*time.Second, greetSource,
+	return holderScript("greet", 15*time.Second, greetShell,
 		"root", root, "dir", q.TaskDir, "segment", segment, "holder", holder)
 }
 

@@ -307,6 +307,9 @@ func TestWhatOurOwnObjectSaysIsReadOrRefusesTheTarget(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	if got := parse(t, dir+`{"begun":0,"begun_until":0,"bytes":0}}]}`).Targets()[0]; got.Invalid != "" || got.Begun != 0 {
+		t.Errorf("%+v", got)
+	}
 	for _, null := range []string{`null`, `{"begun":null,"begun_until":null,"cause":null,"final":null}`, `{}`} {
 		if got := parse(t, dir+null+"}]}").Targets()[0]; got.Invalid != "" || got.Begun != 0 {
 			t.Errorf("%s: %+v", null, got)
@@ -374,7 +377,7 @@ func TestTwoLaunchesIntoOneDirectoryAreMergedToTheMoreCautious(t *testing.T) {
 			t.Errorf("port %d is %d", port, orSSH(port))
 		}
 	}
-	for path, want := range map[string]string{"/": "/", "//": "/", "/a///b//": "/a/b", "": ""} {
+	for path, want := range map[string]string{"/": "/", "//": "/", "/a///b//": "/a/b", "": "", "a/": "a", "/a/": "/a"} {
 		if squeezeSlashes(path) != want {
 			t.Errorf("%q: %q", path, squeezeSlashes(path))
 		}
@@ -445,8 +448,8 @@ func TestWhatIsToldIsBoundedAndNeverHalfACommand(t *testing.T) {
 
 func TestAnExchangeThatIsNotWholeIsNoExchange(t *testing.T) {
 	for name, e := range map[string]any{"no question": Exchange{Answer: Begun{}}, "no answer": Exchange{Query: Begin{}}, "no reply": Exchange{Query: Greet{}, Answer: Heard{}}, "no reply alone": Heard{}} {
-		if raw, err := json.Marshal(e); err == nil {
-			t.Errorf("%s: %s", name, raw)
+		if raw, err := json.Marshal(e); err == nil || !strings.Contains(err.Error(), "needs a question and an answer") && !strings.Contains(err.Error(), "cannot be recorded") {
+			t.Errorf("%s: %s %v", name, raw, err)
 		}
 	}
 	for _, e := range (Transcript{{Owner{JobID: "j"}, Ownership{TaskTerminal: true, OptInNow: On}}, {Rule{}, Ruling{Allow: true}}, {Greet{Root: "r"}, Heard{Reply: Said{Exit: 3, Body: "a\nb\n"}, Script: "s"}},
@@ -518,6 +521,13 @@ func TestADecisionThatCannotBeTakenSaysWhy(t *testing.T) {
 		if r := Conclude(fit(), row.t); r.Outcome != OutcomeSkipped || r.Reason != ProbeFailed || r.Cure == nil || r.Checkouts == nil {
 			t.Errorf("%s: %+v", name, r)
 		}
+	}
+	if s := skip(Finding{Reason: UnpushedCommits}, Finding{Reason: Shared, Cause: Claimed}, Finding{Reason: Shared, Cause: Borrowed}, Finding{Reason: Disabled}); s.Reason != Disabled || len(s.Others) != 3 ||
+		s.Others[0].Cause != Claimed || s.Others[1].Cause != Borrowed || s.Others[2].Reason != UnpushedCommits {
+		t.Errorf("%+v", s)
+	}
+	if s := skip(Finding{Reason: Shared}); s.Others != nil {
+		t.Errorf("%+v", s)
 	}
 	if s := skip(); s.Reason != ProbeFailed || s.Cause != ProbeError || s.Detail == "" || s.Others != nil {
 		t.Errorf("%+v", s)

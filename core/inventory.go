@@ -198,11 +198,9 @@ type repository struct {
 	index       string
 	path        string
 	kind        string
-	survives    bool // a linked worktree of a repository that stays
 	findings    []Finding
 	noRemote    bool
 	noneOutside bool
-	distrusts   bool
 }
 
 // maxFindings bounds what is told; the rest is counted in the last of them.
@@ -245,14 +243,10 @@ func (q Inventory) Judge(said Said) Evidence {
 	return e
 }
 
-// cksum is what POSIX cksum says of all lines but the last two: the check value
-// and the number of bytes. body holds a record at least.
-func cksum(body string) []string {
-	lines := strings.SplitAfter(body, "\n")
-	body = strings.Join(lines[:len(lines)-3], "")
-	var crc uint32
-	feed := func(b byte) {
-		crc ^= uint32(b) << 24
+// crcTable is what eight bits do to POSIX's check value.
+var crcTable = func() (table [256]uint32) {
+	for i := range table {
+		crc := uint32(i) << 24
 		for range 8 {
 			if crc&(1<<31) != 0 {
 				crc = crc<<1 ^ 0x04c11db7
@@ -260,7 +254,18 @@ func cksum(body string) []string {
 				crc <<= 1
 			}
 		}
+		table[i] = crc
 	}
+	return table
+}()
+
+// cksum is what POSIX cksum says of all lines but the last two: the check value
+// and the number of bytes. body holds a record at least.
+func cksum(body string) []string {
+	lines := strings.SplitAfter(body, "\n")
+	body = strings.Join(lines[:len(lines)-3], "")
+	var crc uint32
+	feed := func(b byte) { crc = crc<<8 ^ crcTable[byte(crc>>24)^b] }
 	for i := range len(body) {
 		feed(body[i])
 	}

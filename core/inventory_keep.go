@@ -216,7 +216,6 @@ func keepCheckout(r *reading, v cells) {
 func keepRegistration(r *reading, v cells) {
 	switch v.w(2) {
 	case "yes":
-		r.at.survives = true
 		r.evidence.Manifest.Registrations = append(r.evidence.Manifest.Registrations, Registration{CommonDir: v.t(3), Name: v.t(4), GitDirFile: v.t(5)})
 	case "no":
 	default:
@@ -299,7 +298,6 @@ func keepRemotes(r *reading, v cells) {
 	}
 	r.at.noRemote = v.n(1) == 0
 	r.at.noneOutside = v.n(1) > 0 && v.n(2) == 0
-	r.at.distrusts = v.n(3)+v.n(4) > 0
 }
 
 func keepRefs(r *reading, v cells) {

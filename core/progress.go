@@ -22,7 +22,7 @@ const (
 
 // Script counts; it changes nothing.
 func (q Progress) Script() Script {
-	return holderScript("progress", 30*time.Second, progressSource,
+	return holderScript("progress", 30*time.Second, progressShell,
 		"root", q.Root, "segment", q.Segment, "holder", holderName(q.Segment))
 }
 

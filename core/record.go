@@ -132,9 +132,18 @@ func Digest() string { return DigestFor(Snapshot{}) }
 // DigestFor is Digest with the inventory as it is rendered for the snapshot's
 // kinds of build output.
 func DigestFor(s Snapshot) string {
+	if ReadDisposable(s.Target.Disposable) == "" {
+		return plainDigest
+	}
+	return digestOf(s.Target.Disposable)
+}
+
+var plainDigest = digestOf("")
+
+func digestOf(disposable string) string {
 	h := sha256.New()
 	h.Write([]byte(Version))
-	for _, q := range []HostQuery{Greet{}, Settle{}, Inventory{Disposable: s.Target.Disposable}, Remove{}} {
+	for _, q := range []HostQuery{Greet{}, Settle{}, Inventory{Disposable: disposable}, Remove{}} {
 		h.Write([]byte(q.Script().Body))
 	}
 	return hex.EncodeToString(h.Sum(nil))[:16]

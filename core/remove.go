@@ -36,7 +36,8 @@ func (q Remove) Script() Script {
 	if q.whole() {
 		expected, taken = q.Manifest.Device+" "+q.Manifest.Inode, q.Manifest.Digest+" "+strconv.FormatInt(q.Manifest.Count, 10)
 	}
-	return holderScript("remove", 10*time.Minute, again.String()+register.String()+removeSource,
+	// What is quoted in the first two is not ours to shorten.
+	return holderScript("remove", 10*time.Minute, again.String()+register.String()+removeShell,
 		"root", q.Root, "segment", q.Segment, "holder", holderName(q.Segment), "not_after", strconv.FormatInt(q.NotAfter, 10),
 		"expected", expected, "taken", taken,
 		"who", claimant(q.JobID, q.Attempt), "about", about(q))

@@ -24,7 +24,7 @@ type Settlement struct {
 // Script looks at everything again and claims the holder before it touches
 // anything; of two at once, one works.
 func (q Settle) Script() Script {
-	return holderScript("settle", 10*time.Minute, settleSource,
+	return holderScript("settle", 10*time.Minute, settleShell,
 		"root", q.Root, "segment", q.Segment, "holder", holderName(q.Segment),
 		"expected_state", string(q.Holder), "who", claimant("settle", 0), "about", about(q))
 }

@@ -26,7 +26,8 @@ var ctxNone = context.Background()
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	debug.SetGCPercent(800)
+	debug.SetGCPercent(-1) // worlds are small and short-lived
+	debug.SetMemoryLimit(400 << 20)
 	os.Exit(m.Run())
 }
 

@@ -182,12 +182,60 @@ func (w *world) archived(task, make string) (dir string) {
 	return dir
 }
 
+// A planted state is what a task leaves in its checkout, what must come of it,
+// and, where it is kept, what shows the work that would have been lost.
+type planted struct{ make, outcome, reason, shows string }
+
+var (
+	saved    = planted{":", core.OutcomeRemoved, "", ""}
+	unsaved  = planted{"echo precious >unsaved", core.OutcomeSkipped, string(core.DirtyWorktree), "cat unsaved"}
+	unpushed = planted{"echo precious >unsaved && git add . && git commit -qm work", core.OutcomeSkipped, string(core.UnpushedCommits), "git show HEAD:unsaved"}
+	leavings = []planted{
+		saved, unsaved, unpushed,
+		{`echo x >unsaved && git add . && git commit -qm work && git push -q origin "HEAD:refs/heads/$(basename "$PWD")"`, core.OutcomeRemoved, "", ""},
+		{"mkdir -p .kandev && echo x >.kandev/x", core.OutcomeRemoved, "", ""},
+		{"git checkout -q --detach", core.OutcomeRemoved, "", ""},
+		{"echo precious >>file", core.OutcomeSkipped, string(core.DirtyWorktree), "sed -n 2p file"},
+		{"echo precious >unsaved && git add .", core.OutcomeSkipped, string(core.DirtyWorktree), "git show :unsaved"},
+		{"echo unsaved >.git/info/exclude && echo precious >unsaved", core.OutcomeSkipped, string(core.DirtyWorktree), "cat unsaved"},
+		{"git update-index --assume-unchanged file && echo precious >file", core.OutcomeSkipped, string(core.DirtyWorktree), "cat file"},
+		{"git init -q sub && echo precious >sub/unsaved", core.OutcomeSkipped, string(core.DirtyWorktree), "cat sub/unsaved"},
+		{"echo precious >unsaved && git add . && git stash -q", core.OutcomeSkipped, string(core.StashPresent), "git show stash@{0}:unsaved"},
+		{"git checkout -qb side && echo precious >unsaved && git add . && git commit -qm work && git checkout -q -", core.OutcomeSkipped, string(core.UnpushedCommits), "git show side:unsaved"},
+		{"git checkout -q --detach && echo precious >unsaved && git add . && git commit -qm work", core.OutcomeSkipped, string(core.UnpushedCommits), "git show HEAD:unsaved"},
+		{"echo precious >unsaved && git add . && git commit -qm work && git reset -q --hard HEAD~1", core.OutcomeSkipped, string(core.UnpushedCommits), "git show ORIG_HEAD:unsaved"},
+		{"git tag -a -m precious v1", core.OutcomeSkipped, string(core.UnpushedCommits), "git tag -l --format='%(contents)' v1"},
+	}
+)
+
+// inTurn is half of what can be removed, and half of what must be kept.
+func inTurn(i int) planted { return []planted{saved, saved, unsaved, unpushed}[i%4] }
+
+// The soak: batches of random tasks on a real sshd and SQLite, by a worker that
+// is killed at random. RECLAIM_TEST_SOAK says for how long (30m, say); without it
+// there is one batch of 8 tasks and 5 kills, some 20 s.
 func TestNothingIsLostOrDoneTwiceWhenTheWorkerIsKilledAtAnyMoment(t *testing.T) {
-	killing(t, newWorld(t), nil)
+	t.Parallel() // beside the others; its batches one after the other
+	lasts := time.Duration(0)
+	if set := os.Getenv("RECLAIM_TEST_SOAK"); set != "" {
+		var err error
+		if lasts, err = time.ParseDuration(set); err != nil || lasts > 24*time.Hour {
+			t.Fatalf("RECLAIM_TEST_SOAK is %q: %v", set, err)
+		}
+	}
+	began, batches := time.Now(), 0
+	for whole := true; whole && (batches == 0 || time.Since(began) < lasts); batches++ {
+		seed := rand.Uint64()
+		whole = t.Run(fmt.Sprintf("batch %d, seed %d", batches+1, seed), func(t *testing.T) {
+			drawn := rand.New(rand.NewPCG(seed, 0))
+			killing(t, newWorldOn(t, nil), func(int) planted { return leavings[drawn.IntN(len(leavings))] }, nil)
+		})
+	}
+	t.Logf("%d batches in %s", batches, time.Since(began).Truncate(time.Second))
 }
 
 func TestNothingIsLostOrDoneTwiceWhenTheWorkerIsKilledAndItsStoreFailsAtRandom(t *testing.T) {
-	killing(t, newWorld(t), nil, processFaults+"=1")
+	killing(t, newWorld(t), inTurn, nil, processFaults+"=1")
 }
 
 // The server is killed too, as a power cut would kill it, under whatever is being
@@ -196,7 +244,7 @@ func TestNothingIsLostOrDoneTwiceWhenPostgreSQLIsKilledWithItsWorkerAndFailsAtRa
 	t.Parallel()
 	server := pgtest.Start(t)
 	w := newWorldOn(t, server)
-	killing(t, w, func() {
+	killing(t, w, inTurn, func() {
 		server.Restart(t)
 		if err := patiently(w.db.Ping); err != nil {
 			t.Fatal(err)
@@ -204,26 +252,22 @@ func TestNothingIsLostOrDoneTwiceWhenPostgreSQLIsKilledWithItsWorkerAndFailsAtRa
 	}, processFaults+"=1")
 }
 
-// killing has jobs worked off by a worker that is killed again and again.
-// Meanwhile, where there is one, is done to its database before every second
-// kill.
-func killing(t *testing.T, w *world, meanwhile func(), environment ...string) {
+// killing has jobs worked off by a worker that is killed again and again; plan
+// says what each of their tasks leaves. Meanwhile, where there is one, is done to
+// its database before every second kill.
+func killing(t *testing.T, w *world, plan func(i int) planted, meanwhile func(), environment ...string) {
 	kills, jobs, bound := 5, 8, 3*time.Minute
 	if os.Getenv(long) != "" {
 		kills, jobs, bound = 50, 200, 40*time.Minute
 	}
-	type expected struct{ dir, outcome, reason, content string }
+	type expected struct {
+		planted
+		dir string
+	}
 	want := map[string]expected{}
 	for i := range jobs {
-		task := fmt.Sprint("t", i)
-		switch i % 4 {
-		case 0, 1:
-			want[task] = expected{dir: w.archived(task, ":"), outcome: core.OutcomeRemoved}
-		case 2:
-			want[task] = expected{w.archived(task, "echo precious >unsaved"), core.OutcomeSkipped, string(core.DirtyWorktree), "unsaved"}
-		case 3:
-			want[task] = expected{w.archived(task, "echo precious >unsaved && git add . && git commit -qm work"), core.OutcomeSkipped, string(core.UnpushedCommits), "unsaved"}
-		}
+		task, p := fmt.Sprint("t", i), plan(i)
+		want[task] = expected{p, w.archived(task, p.make)}
 	}
 	start := func() *exec.Cmd {
 		self, err := os.Executable()
@@ -283,7 +327,10 @@ func killing(t *testing.T, w *world, meanwhile func(), environment ...string) {
 				if !w.there(expect.dir) {
 					t.Errorf("%s is recorded as kept, and is gone", task)
 				}
-				expect.outcome, expect.content = core.OutcomeSkipped, "file"
+				if expect.outcome == core.OutcomeRemoved {
+					expect.shows = "sed -n 's/^x$/precious/p' file"
+				}
+				expect.outcome = core.OutcomeSkipped
 				want[task] = expect
 				continue
 			}
@@ -345,16 +392,42 @@ func killing(t *testing.T, w *world, meanwhile func(), environment ...string) {
 			}
 			continue
 		}
-		content, err := os.ReadFile(filepath.Join(expect.dir, expect.content))
-		if said := string(content); said != "precious\n" && (expect.content != "file" || said != "x\n") {
-			t.Errorf("%s lost its work: %q %v", task, content, err)
+		if said := w.sh(expect.dir, expect.shows); said != "precious" {
+			t.Errorf("%s (%s) lost its work: %q", task, expect.make, said)
 		}
 	}
+	w.replayed()
 	if unanswered > jobs/2 {
 		t.Errorf("of %d jobs %d found nobody to say who owns the directory", jobs, unanswered)
 	}
 	if left, _ := filepath.Glob(w.root + "/tasks/.reclaim-*"); len(left) > 0 {
 		t.Errorf("holders are left: %v", left)
+	}
+}
+
+// replayed checks that every record that was kept leads to its own end again.
+func (w *world) replayed() {
+	w.Helper()
+	all, err := w.store.Desk().Jobs(w.Context(), "", 1000)
+	if err != nil {
+		w.Fatal(err)
+	}
+	records := 0
+	for _, j := range all {
+		filed, err := w.store.Desk().RecordsOf(w.Context(), j.ID)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, f := range filed {
+			records++
+			again := core.Conclude(f.Record.Snapshot, f.Record.Transcript)
+			if told := f.Record.Result; again.Outcome != told.Outcome || again.Reason != told.Reason || again.Cause != told.Cause || again.Fault != told.Fault || again.Detail != told.Detail {
+				w.Errorf("the record %s of %s says %s %s%s and replays to %s %s%s", f.ID, j.TaskID, told.Outcome, told.Reason, told.Fault, again.Outcome, again.Reason, again.Fault)
+			}
+		}
+	}
+	if records < len(all) {
+		w.Errorf("%d records of %d jobs", records, len(all))
 	}
 }
 
