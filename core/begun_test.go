@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -68,5 +69,51 @@ func TestAC_D11_ABeginTakesTheSkipOfAnEarlierAttemptAway(t *testing.T) {
 	}
 	if got := s.Targets()[0]; got.Begun != 0 || got.BegunUntil != 0 || s.Removing() {
 		t.Errorf("%+v in %s", got, s.Bytes())
+	}
+}
+
+// Whoever writes to the row while an attempt runs takes the ground from under
+// it: a begin must then not be recorded, and never be said to be.
+func TestAC_D11_ABeginIsRefusedWhereTheRowSaysAnotherThingNow(t *testing.T) {
+	const row = `{"ssh_task_dirs":[{"host":"h","port":22,"user":"dev","host_fingerprint":"SHA256:a","workdir_root":"/r","task_dir":"/r/tasks/s","enabled":true}]}`
+	frozen, err := ParseJobSnapshot([]byte(row))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := Begin{JobID: "j", TaskID: "t", Attempt: 2, Target: frozen.Targets()[0].Target, NotAfter: 9}
+	if begun, err := frozen.WithBegun(begin); err != nil || begun.Targets()[0].Begun != 2 {
+		t.Fatalf("%v %s", err, begun.Bytes())
+	}
+	for what, edit := range map[string][2]string{
+		"opted out":                  {`"enabled":true`, `"enabled":false`},
+		"opted out by a second":      {`"enabled":true}`, `"enabled":true},{"host":"h","user":"dev","task_dir":"/r/tasks/s/"}`},
+		"another root":               {`"workdir_root":"/r"`, `"workdir_root":"/r/tasks/s"`},
+		"another pin":                {`SHA256:a`, `SHA256:b`},
+		"another way":                {`"user":"dev"`, `"user":"dev","proxy_jump":"bastion"`},
+		"another directory":          {`/r/tasks/s`, `/r/tasks/other`},
+		"another host":               {`"host":"h"`, `"host":"i"`},
+		"no directory":               {`"ssh_task_dirs"`, `"other_dirs"`},
+		"ours is no object":          {`"enabled":true`, `"enabled":true,"reclaim":"x"`},
+		"ours is a list":             {`"enabled":true`, `"enabled":true,"reclaim":[]`},
+		"a begin that is no attempt": {`"enabled":true`, `"enabled":true,"reclaim":{"begun":"x"}`},
+		"a doubled key":              {`"enabled":true`, `"enabled":true,"enabled":true`},
+		"a variant of a key":         {`"enabled":true`, `"enabled":true,"ENABLED":true`},
+	} {
+		raw := strings.Replace(row, edit[0], edit[1], 1)
+		s, err := ParseJobSnapshot([]byte(raw))
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if after, err := s.WithBegun(begin); err == nil || string(after.Bytes()) != raw {
+			t.Errorf("%s: %v\n%s", what, err, after.Bytes())
+		}
+	}
+	// What does not decide where and whether is somebody else's to write.
+	s, err := ParseJobSnapshot([]byte(strings.Replace(row, `"enabled":true`, `"enabled":true,"theirs":{"x":1},"detail":"d"`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if begun, err := s.WithBegun(begin); err != nil || begun.Targets()[0].Begun != 2 {
+		t.Errorf("%v %s", err, begun.Bytes())
 	}
 }

@@ -411,9 +411,11 @@ func disagreements(kept, other Target) (notes []string) {
 
 // WithBegun records the intent to remove a target's directory. A skip that an
 // earlier attempt left there is no longer so. An error says that the snapshot
-// holds no such target.
+// holds no such target, that it says another thing of it now than the attempt was
+// made from (somebody wrote to the row meanwhile), or that it cannot hold the
+// intent.
 func (s JobSnapshot) WithBegun(q Begin) (JobSnapshot, error) {
-	return s.edited(q.Target, func(e entry, raw []byte) ([]byte, error) {
+	begun, err := s.edited(q.Target, func(e entry, raw []byte) ([]byte, error) {
 		until := max(q.NotAfter, e.BegunUntil) // an earlier one may be allowed to start later
 		changes := []change{{"begun", []byte(strconv.Itoa(q.Attempt))}}
 		if until > 0 {
@@ -428,6 +430,22 @@ func (s JobSnapshot) WithBegun(q Begin) (JobSnapshot, error) {
 		}
 		return editReclaim(raw, changes...)
 	})
+	if err != nil {
+		return s, err
+	}
+	key := (entry{JobTarget: JobTarget{Target: q.Target}}).key()
+	for i, t := range s.Targets() {
+		switch {
+		case (entry{JobTarget: t}).key() != key:
+		case t.Invalid != "":
+			return s, fmt.Errorf("the job snapshot's directory %.200q cannot be acted on any more: %s", q.Target.TaskDir, t.Invalid)
+		case t.Target != q.Target:
+			return s, fmt.Errorf("the job snapshot says another thing of the directory %.200q now than when the attempt was made from it", q.Target.TaskDir)
+		case begun.Targets()[i].Begun != q.Attempt:
+			return s, fmt.Errorf("the job snapshot does not hold the intent at the directory %.200q", q.Target.TaskDir)
+		}
+	}
+	return begun, nil
 }
 
 // WithHook records how a session's cleanup script ended in target's directory,

@@ -403,8 +403,11 @@ func FuzzAnEditedSnapshotStaysReadable(f *testing.F) {
 				if err != nil {
 					t.Fatalf("%v\n%q", err, raw)
 				}
-				if edited, err = edited.WithBegun(Begin{Target: target.Target, Attempt: 2}); err != nil {
-					t.Fatalf("%v\n%q", err, raw)
+				switch begun, err := edited.WithBegun(Begin{Target: target.Target, Attempt: 2}); {
+				case (err == nil) != (target.Invalid == ""):
+					t.Fatalf("begun at a target that is %q: %v\n%q", target.Invalid, err, raw)
+				case err == nil:
+					edited = begun
 				}
 				if len(edited.Targets()) != len(s.Targets()) {
 					t.Fatalf("targets came or went: %q", edited.Bytes())

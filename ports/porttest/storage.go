@@ -565,6 +565,19 @@ var rowClauses = []rowClause{
 		}
 		b.untouched(before)
 	}},
+	{"AC_D11: a begin fails and writes nothing where the row's directory was edited since the attempt was made from it", func(b *rowBench) {
+		for _, edit := range [][2]string{{`,"enabled":true`, ``}, {`"workdir_root":"~/.kandev"`, `"workdir_root":"/home/dev/.kandev"`}, {`SHA256:abc`, `SHA256:other`}, {`"enabled":true`, `"enabled":true,"reclaim":"x"`}} {
+			b.settle()
+			j := aJob("job-1", ports.Running, 2)
+			j.Snapshot = []byte(strings.Replace(string(j.Snapshot), edit[0], edit[1], 1))
+			b.seed.PutJob(b.TB, j)
+			before := b.seed.GetJob(b.TB, "job-1")
+			if got := b.begin(); got.Ending != core.BeginFailed {
+				b.Errorf("%s: %+v", edit[1], got)
+			}
+			b.untouched(before)
+		}
+	}},
 	{"002.7: an outcome is in the row in the host's words; a failure leaves the begin, a skip ends it", func(b *rowBench) {
 		b.settle()
 		b.begin()

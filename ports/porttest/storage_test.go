@@ -358,12 +358,13 @@ var brokenRows = map[string]func() *twisted{
 	"jobs of another shape and rows from before the feature claim nothing": func() *twisted {
 		return &twisted{ownership: func(_ core.Owner, o *core.Ownership) { o.Claims = []core.Claim{{TaskID: "t-2", Unreadable: true}} }}
 	},
-	"more claims than the bound are an error, not an answer cut short":                                func() *twisted { return &twisted{ownership: func(_ core.Owner, o *core.Ownership) { o.Error = "" }} },
-	"an ended context is an error, never an answer":                                                   func() *twisted { return &twisted{deaf: true} },
-	"a begin is in the row's snapshot and nothing else changed":                                       func() *twisted { return &twisted{blind: true} },
-	"a begin at a directory the row does not name fails":                                              func() *twisted { return &twisted{blind: true} },
-	"002.7: an outcome is in the row in the host's words; a failure leaves the begin, a skip ends it": func() *twisted { return &twisted{silent: true} },
-	"an outcome for another attempt, or a row in another state, is lost and writes nothing":           func() *twisted { return &twisted{conclude: func(error) error { return nil }} },
+	"more claims than the bound are an error, not an answer cut short":                                                 func() *twisted { return &twisted{ownership: func(_ core.Owner, o *core.Ownership) { o.Error = "" }} },
+	"an ended context is an error, never an answer":                                                                    func() *twisted { return &twisted{deaf: true} },
+	"a begin is in the row's snapshot and nothing else changed":                                                        func() *twisted { return &twisted{blind: true} },
+	"AC_D11: a begin fails and writes nothing where the row's directory was edited since the attempt was made from it": func() *twisted { return &twisted{blind: true} },
+	"a begin at a directory the row does not name fails":                                                               func() *twisted { return &twisted{blind: true} },
+	"002.7: an outcome is in the row in the host's words; a failure leaves the begin, a skip ends it":                  func() *twisted { return &twisted{silent: true} },
+	"an outcome for another attempt, or a row in another state, is lost and writes nothing":                            func() *twisted { return &twisted{conclude: func(error) error { return nil }} },
 	"AC_D11: a begin is withdrawn when the row is another attempt's, in another state or gone, and when the task is open again": func() *twisted {
 		return &twisted{begin: func(q core.Begin, b core.Begun) core.Begun {
 			if b.Ending == core.BeginWithdrawn {
