@@ -21,8 +21,15 @@
 // risk is computed from that alone: files that differ from a commit, and commits
 // that no remote outside has. The scripts are programs of a few steps over the
 // same state, answering in core's records: what they may do at each step
-// is the state table in core's holder.go. Nothing here holds the model against
-// real git: what real git says is held by core's scenarios.
+// is the state table in core's holder.go.
+//
+// TestTheModelOfGitSaysWhatGitSays holds the model against git: every kind of work
+// and every state the model has is also made in a real checkout (a clone, a linked
+// worktree, a clone inside a clone), and the engine must come to the same verdict
+// by the model's answer as by the real inventory script's. Its long form does every
+// three kinds in a row. Mounts, foreign owners, borrowers, processes and the steps
+// of a removal are modelled and not held against a host here: core's tests of the
+// scripts do that.
 //
 // Left out, because the design admits the loss: a process nobody can see that
 // writes by a relative path while its directory is renamed; a remote that was

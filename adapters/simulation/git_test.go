@@ -144,6 +144,9 @@ func (r *repo) commit(id int) {
 	}
 	r.store().parents[id] = r.top()
 	r.move(id)
+	if r.operation == "MERGE_HEAD" {
+		r.operation = "" // it is concluded
+	}
 }
 
 func (r *repo) push() {
@@ -264,7 +267,7 @@ func (r *repo) atRisk() []string {
 	if len(lost) > 0 {
 		add("%d commits", len(lost))
 	}
-	if len(r.annotated) > 0 {
+	if len(r.annotated) > 0 && r.home == nil {
 		add("annotated tags %v", r.annotated)
 	}
 	if r.operation != "" || r.autostash {
@@ -339,7 +342,7 @@ func (r *repo) commits(index int) []string {
 		}
 	}
 	for _, f := range r.store().refs {
-		stashes += ones(f.name == stash)
+		stashes += ones(f.name == stash && r.home == nil) // a linked worktree's stays with its home
 		trackings += ones(strings.HasPrefix(f.name, "refs/remotes/"))
 	}
 	vouched := r.vouched()
@@ -353,10 +356,14 @@ func (r *repo) commits(index int) []string {
 		abandoned += ones(!vouched[tip] && !held[tip])
 	}
 	lines := []string{fmt.Sprintf("remotes %d 0 %d %d %d 0", index, remotes, trusted, inside)}
-	for _, tag := range r.annotated {
+	tags := r.annotated
+	if r.home != nil {
+		tags = nil
+	}
+	for _, tag := range tags {
 		lines = append(lines, fmt.Sprintf("sample %d loose %s", index, word("refs/tags/"+tag)))
 	}
-	lines = append(lines, fmt.Sprintf("refs %d 0 %d %d %d 0 %d 0 0", index, len(r.store().refs), stashes, trackings, len(r.annotated)),
+	lines = append(lines, fmt.Sprintf("refs %d 0 %d %d %d 0 %d 0 0", index, len(r.store().refs), stashes, trackings, len(tags)),
 		fmt.Sprintf("vouched %d %d 0", index, trusted), fmt.Sprintf("unpushed %d 0 %d", index, unpushed))
 	if unpushed > 0 {
 		holder := "HEAD"

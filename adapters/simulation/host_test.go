@@ -144,6 +144,14 @@ func (h *host) clock() int64 { return time.Now().Unix() + h.offset }
 func (h *host) make(segment, kind string) *tree {
 	h.w.inodes++
 	t := &tree{host: h, name: segment, inode: h.w.inodes, version: 1, parts: 2 + h.w.pick(3)}
+	h.furnish(t, kind)
+	h.trees[segment] = t
+	return t
+}
+
+// furnish puts a checkout into a directory as a launch does.
+func (h *host) furnish(t *tree, kind string) {
+	segment := t.name
 	primary := clone(".", kind, h.w.remote)
 	primary.files = append(primary.files, file{".kandev/baseline", ignored})
 	if kind == "linked_worktree" {
@@ -154,8 +162,6 @@ func (h *host) make(segment, kind string) *tree {
 		h.worktrees = append(h.worktrees, segment)
 	}
 	t.repos = []*repo{primary}
-	h.trees[segment] = t
-	return t
 }
 
 // process is one script at work on a host.
@@ -290,20 +296,22 @@ func parameter(body, name string) string {
 }
 
 // tell ends the script with its records.
-func (p *process) tell(lines ...string) {
+func (p *process) tell(lines ...string) { p.said = records(p.name, lines) }
+
+func records(script string, lines []string) core.Said {
 	var b strings.Builder
-	fmt.Fprintf(&b, "reclaim 1 %s\n", p.name)
+	fmt.Fprintf(&b, "reclaim 1 %s\n", script)
 	for _, line := range lines {
 		b.WriteString(line)
 		b.WriteByte('\n')
 	}
 	n := len(lines)
-	if p.name == "inventory" {
+	if script == "inventory" {
 		fmt.Fprintf(&b, "sum %d %d\n", crc(b.String()), b.Len())
 		n++
 	}
 	fmt.Fprintf(&b, "end %d\n", n)
-	p.said = core.Said{Body: b.String()}
+	return core.Said{Body: b.String()}
 }
 
 var crcTable = func() (table [256]uint32) {
@@ -394,18 +402,26 @@ func (h *host) sessions(t *tree) int {
 func (p *process) inventory() {
 	h := p.host
 	h.hot[p.segment] = p
+	lines := h.listed(p.segment, p.step)
+	p.tell(lines...)
+	if lines[len(lines)-1] == "finished" {
+		h.hot[p.segment] = p
+		h.w.answered[p.segment] = append(h.w.answered[p.segment], p.said)
+	}
+}
+
+// listed is what the inventory says of a directory; between two looks others may
+// come.
+func (h *host) listed(segment string, step func(what string)) []string {
 	lines := []string{"host =Linux 1000 printf " + word("git version 2.39.5")}
-	t := h.trees[p.segment]
+	t := h.trees[segment]
 	switch {
 	case !h.mounted:
-		p.tell(append(lines, "shape tasks_missing")...)
-		return
+		return append(lines, "shape tasks_missing")
 	case t == nil:
-		p.tell(append(lines, "shape absent")...)
-		return
+		return append(lines, "shape absent")
 	case len(t.repos) == 0:
-		p.tell(append(lines, "shape no_repository")...)
-		return
+		return append(lines, "shape no_repository")
 	}
 	lines = append(lines, "shape directory", fmt.Sprintf("identity 65024 %d", t.inode))
 	foreign := ones(t.foreign)
@@ -415,7 +431,7 @@ func (p *process) inventory() {
 		lines = append(lines, "outside "+at+" yes", fmt.Sprintf("tree %s %040x 9 8 900 0 0 0 0 0 0", at, len(r.registered)))
 	}
 	lines = append(lines, fmt.Sprintf("manifest %s %d", t.digest(), t.listed()))
-	p.step("has the manifest")
+	step("has the manifest")
 	lines = append(lines, fmt.Sprintf("live %d %d %d 0", h.seen(t), h.sessions(t), h.sessions(t)))
 	// Repositories found now; the tree may have been moved meanwhile, and what
 	// stands in the working directory is still it.
@@ -426,7 +442,7 @@ func (p *process) inventory() {
 	}
 	lines = append(lines, fmt.Sprintf("mounts %d", ones(t.mount)), fmt.Sprintf("borrowers %d 0", ones(t.lends)), "worktrees 0 0 0 0")
 	for i, r := range repos {
-		p.step("asks about " + r.path)
+		step("asks about " + r.path)
 		lines = append(lines, fmt.Sprintf("checkout %d itself", i+1))
 		lines = append(lines, r.state(i+1)...)
 		children := 0
@@ -440,12 +456,10 @@ func (p *process) inventory() {
 			contents = blind.contents(i+1, children)
 		}
 		lines = append(lines, contents...)
-		p.step("counts the commits of " + r.path)
+		step("counts the commits of " + r.path)
 		lines = append(lines, r.commits(i+1)...)
 	}
-	p.tell(append(lines, "finished")...)
-	h.hot[p.segment] = p
-	h.w.answered[p.segment] = append(h.w.answered[p.segment], p.said)
+	return append(lines, "finished")
 }
 
 // question is what the answer of a removal is about.
