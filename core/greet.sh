@@ -22,7 +22,7 @@ root_seen() {
 }
 
 main() {
-	speak
+	speak /
 	home=${HOME-} physical='' target=unseen held=unseen claim='' why=''
 	squeeze "$home" && home=$p
 	case $root in

@@ -16,10 +16,13 @@ at() {
 gs() { at "$W" "$D" "$@"; }
 g() { at "$W" "$D" "$@" </dev/null; }
 
-# physical DIR: leaves the directory DIR leads to in $physical, or fails.
+# physical DIR: leaves the directory DIR leads to in $physical, or fails. Nobody
+# here stands anywhere but at the root meanwhile, least of all in the target.
 physical() {
-	physical=$(cd -P "$1" 2>/dev/null && pwd -P && echo .) || { physical='' && return 1; }
-	physical=${physical%"$newline".}
+	physical=''
+	cd -P "$1" 2>/dev/null || return 1
+	physical=$PWD
+	cd / && case $physical in /*) ;; *) false ;; esac
 }
 
 # inside PATH DIR: PATH is DIR or lies below it.
@@ -46,10 +49,20 @@ label() {
 	label=$field
 }
 
+# Who we are on which machine; the kernel says so, too, and quicker.
 probe_host() {
-	field "$(uname -s 2>/dev/null)" && system=$field
-	uid=$(id -u 2>/dev/null)
-	node=$(uname -n 2>/dev/null)
+	uid='' system='' node=''
+	if [ -r /proc/self/status ]; then
+		while read -r key _ value _; do
+			case $key in Uid:) uid=$value && break ;; esac
+		done </proc/self/status
+	fi
+	case $uid in '' | *[!0-9]*) uid=$(id -u 2>/dev/null) ;; esac
+	line /proc/sys/kernel/ostype && system=$line
+	line /proc/sys/kernel/hostname && node=$line
+	[ -n "$system" ] || system=$(uname -s 2>/dev/null)
+	[ -n "$node" ] || node=$(uname -n 2>/dev/null)
+	field "$system" && system=$field
 	field "$(command git version 2>/dev/null </dev/null)"
 	record host "$system" "${uid:-x}" "$dialect" "$field"
 }
@@ -83,42 +96,73 @@ probe_shape() {
 			up=${up%/*}
 		done
 	fi
+	case $shape in directory) speak "$T" ;; *) speak / ;; esac
+	probe_host
 	record shape "$shape"
 }
 
-# survey DIR, and its $mode: one pass over DIR's listing. The digest is of exactly the lines
-# the rest is drawn from. Lines for the shell: KIND REST, REST an absolute path.
+# survey DIR MODE: one pass over DIR's listing. The digest is of exactly the lines
+# the rest is drawn from. Lines for the shell: KIND REST, REST an absolute path. In
+# the target's survey, what the host says of processes and mounts follows.
 survey() {
-	listing "$1" | top=$1 uid=$uid mode=$mode awk "$lasting"'
-		BEGIN { hash = "git -C / hash-object --stdin"; top = ENVIRON["top"]; uid = ENVIRON["uid"] }
-		{ print lasting() | hash }
-		$1 == "top" { next }
-		$1 == "walked" { walked = $2; sane = 1; next }
-		$1 == "newline-repository" { newlines++; next }
-		$1 == "newline" { n++; if ($6 != uid) { foreign++; foreigner = "" } next }
+	{
+		listing "$1"
+		cd /
+		[ "$2" != target ] || processes
+	} | top=$1 uid=$uid mode=$2 awk "$lasting"'
+		BEGIN {
+			hash = "exec git -C / hash-object --stdin"; top = ENVIRON["top"]; uid = ENVIRON["uid"]; mode = ENVIRON["mode"]
+			# How a name ends that is worth a closer look.
+			n = split("HEAD .git lock ates .pid ects pack info", w, " ")
+			for (k = 1; k <= n; k++) telling[w[k]] = 1
+			n = 0
+		}
+		function within(p) { return p == top || substr(p, 1, length(top) + 1) == top "/" }
+		sane {
+			if (substr($0, 1, 1) == "n") { all++; if (within(substr($0, 2))) alive++; next }
+			i = index($0, " -> ")
+			if (!i) next
+			all++
+			to = substr($0, i + 4)
+			sub(/ \(deleted\)$/, "", to)
+			if (within(to)) { p = substr($0, index($0, "/proc/") + 6); sub(/\/.*/, "", p); if (!(p in was)) { was[p] = 1; alive++ } }
+			next
+		}
+		{
+			print (index($0, "/objects/") ? lasting() : $0) | hash
+			lines++
+			type = substr($0, 1, 1)
+		}
+		type == "t" { next }
+		type == "w" { walked = $2; sane = 1; next }
+		type == "n" { if ($1 == "newline-repository") newlines++; else { n++; if ($6 != uid) { foreign++; foreigner = "" } } next }
 		{
 			n++
 			p = substr($0, index($0, " ./") + 2)
-			type = substr($1, 1, 1)
 			m = length($4)
 			owner = m < 3 ? 0 : substr($4, m - 2, 1)
 			if ($5 != uid && !foreign++) foreigner = p
+			end = substr(p, length(p) - 3)
 			if (type == "f" || type == "-") {
 				if ($6 == 1) bytes += $3
 				if (owner < 4 && !dark++) darkest = p
 			} else if (type == "d") {
 				if (owner != 5 && owner != 7 && !dark++) darkest = p
-				if (p ~ /\/objects$/) store[substr(p, 1, length(p) - 8)] = 1
-				else if (p ~ /\/objects\/(pack|info)$/) kept[substr(p, 1, length(p) - 13)] = 1
-				else if (p ~ /\/worktrees\/[^\/]*$/) admin[++admins] = p
+				if (end in telling) {
+					if (p ~ /\/objects$/) store[substr(p, 1, length(p) - 8)] = 1
+					else if (p ~ /\/objects\/(pack|info)$/) kept[substr(p, 1, length(p) - 13)] = 1
+				}
+				if (index(p, "/worktrees/") && p ~ /\/worktrees\/[^\/]*$/ && p !~ /\/objects(\/(pack|info))?$/) admin[++admins] = p
 			} else if (type == "l" && p ~ /^\/\.kandev\// && !links++) link = p
 			# disposable: entry
-			if (p ~ /\/HEAD$/ && type != "d") head[substr(p, 1, length(p) - 5)] = 1
-			else if (p ~ /\/\.git$/) { print "checkout " top substr(p, 1, length(p) - 5); gitdir[p] = 1 }
-			else if (p ~ /\.lock$/ && type != "d") lock[++locks] = p
-			else if (p ~ /\/objects\/info\/alternates$/) print "borrows " top p
-			else if (p ~ /^\/\.kandev\/sessions\/[^\/]*\/.*\.pid$/) print "session " top p
-			if (p ~ /\001/ && p ~ /(\/\.git|\/objects)$/) newlines++
+			if (end in telling) {
+				if (p ~ /\/HEAD$/ && type != "d") head[substr(p, 1, length(p) - 5)] = 1
+				else if (p ~ /\/\.git$/) { print "checkout " top substr(p, 1, length(p) - 5); gitdir[p] = 1 }
+				else if (p ~ /\.lock$/ && type != "d") lock[++locks] = p
+				else if (p ~ /\/objects\/info\/alternates$/) print "borrows " top p
+				else if (p ~ /^\/\.kandev\/sessions\/[^\/]*\/.*\.pid$/) print "session " top p
+				if (p ~ /\001/ && p ~ /(\/\.git|\/objects)$/) newlines++
+			}
 		}
 		END {
 			for (d in store) if (d in head || d in kept) { print "store " top d; gitdir[d] = 1 }
@@ -129,25 +173,47 @@ survey() {
 			}
 			for (i = 1; i <= locks; i++) {
 				d = lock[i]
-				while (sub(/\/[^\/]*$/, "", d) && d != "") if (d in gitdir || ENVIRON["mode"] == "gitdir") { if (!locked++) lockfile = lock[i]; break }
+				while (sub(/\/[^\/]*$/, "", d) && d != "") if (d in gitdir || mode == "gitdir") { if (!locked++) lockfile = lock[i]; break }
 			}
-			if (ENVIRON["mode"] == "gitdir" && !locked) for (i = 1; i <= locks; i++) if (!locked++) lockfile = lock[i]
-			printf "counts %d %d %.0f %d %d %d %d %d %d\n", NR - 1, n + 0, bytes + 0, sane ? walked : 1, foreign + 0, dark + 0, newlines + 0, links + 0, locked + 0
+			if (mode == "gitdir" && !locked) for (i = 1; i <= locks; i++) if (!locked++) lockfile = lock[i]
+			printf "counts %d %d %.0f %d %d %d %d %d %d\n", lines - 1, n + 0, bytes + 0, sane ? walked : 1, foreign + 0, dark + 0, newlines + 0, links + 0, locked + 0
 			if (foreign) print "foreigner " top foreigner
 			if (dark) print "darkest " top darkest
 			if (links) print "link " top link
 			if (locked) print "lockfile " top lockfile
 			# disposable: entries
+			if (mode == "target") {
+				print "live " (all ? alive + 0 : "unknown")
+				all = 0
+				while ((getline < "/proc/self/mountinfo") > 0) {
+					all++
+					m = $5
+					gsub(/\\040/, " ", m); gsub(/\\011/, "\t", m); gsub(/\\012/, "\n", m); gsub(/\\043/, "#", m); gsub(/\\134/, "\\", m)
+					if (within(m)) mounted++
+				}
+				if (all) print "mounts " mounted + 0
+				while ((getline < "/etc/hosts") > 0) if ($1 ~ /^127\./ || $1 == "::1") for (k = 2; k <= NF && $k !~ /^#/; k++) print "loopback " $k
+			}
 			fflush()
 			rc = close(hash)
 			if (rc) print "nohash " rc
 		}'
 }
 
+# processes: where those that can be seen work, a line each: as ls tells a link,
+# or n and the path.
+processes() {
+	if [ -e /proc/self/cwd ]; then
+		# shellcheck disable=SC2012 # a link's end is wanted, which find prints on GNU only
+		ls -ld /proc/[0-9]*/cwd /proc/[0-9]*/root 2>/dev/null
+	elif command -v lsof >/dev/null 2>&1; then
+		lsof -w -n -P -a -d cwd -u "$uid" -Fn 2>/dev/null </dev/null
+	fi
+}
+
 # The manifest comes before anything is judged. Reads survey lines into lists.
 take() {
-	mode=$2
-	found=$(survey "$1")
+	found=$(survey "$1" "$2")
 	digest=''
 	rest_entry=$found$newline
 	while [ -n "$rest_entry" ]; do
@@ -159,6 +225,9 @@ take() {
 		admin\ *) [ "$2" = survivor ] || admins=$admins$rest$newline ;;
 		borrows\ *) borrows=$borrows$rest$newline ;;
 		session\ *) sessions=$sessions$rest$newline ;;
+		live\ *) live=$rest ;;
+		mounts\ *) inner=$rest ;;
+		loopback\ *) loopbacks=$loopbacks$rest$newline ;;
 		# disposable: take
 		counts\ *) counts=$rest ;;
 		foreigner\ *) sample foreign "$rest" ;;
@@ -184,8 +253,7 @@ sample() {
 # probe_manifest: the target's own tree, then every repository directory outside
 # it that belongs to it.
 probe_manifest() {
-	checkouts='' stores='' admins='' borrows='' sessions='' outside='' dying=$T digests='' lines=0
-	identity "$T"
+	checkouts='' stores='' admins='' borrows='' sessions='' outside='' dying=$T digests='' lines=0 live='' inner='' loopbacks=$newline
 	record identity "${device:-x}" "${inode:-x}"
 	take "$T" target
 	pending=$checkouts
@@ -250,36 +318,14 @@ probe_live() {
 		fi ;;
 		esac
 	done
-	seen=unknown
-	if [ -e /proc/self/cwd ]; then
-		# shellcheck disable=SC2012 # a link's end is wanted, which find prints on GNU only
-		seen=$(ls -ld /proc/[0-9]*/cwd /proc/[0-9]*/root 2>/dev/null | T=$T awk '
-			BEGIN { t = ENVIRON["T"] }
-			{ i = index($0, " -> "); if (!i) next; all++; to = substr($0, i + 4); sub(/ \(deleted\)$/, "", to)
-			  if (to == t || substr(to, 1, length(t) + 1) == t "/") { p = substr($0, index($0, "/proc/") + 6); sub(/\/.*/, "", p); if (!(p in was)) { was[p] = 1; n++ } } }
-			END { print all ? n + 0 : "unknown" }')
-	elif command -v lsof >/dev/null 2>&1; then
-		seen=$(lsof -w -n -P -a -d cwd -u "$uid" -Fn 2>/dev/null </dev/null | T=$T awk '
-			BEGIN { t = ENVIRON["T"] }
-			/^n/ { all++; to = substr($0, 2); if (to == t || substr(to, 1, length(t) + 1) == t "/") n++ }
-			END { print all ? n + 0 : "unknown" }')
-	fi
-	record live "${seen:-unknown}" "$pids" "$alive" "$odd"
+	record live "${live:-unknown}" "$pids" "$alive" "$odd"
 }
 
 probe_mounts() {
-	if [ -r /proc/self/mountinfo ]; then
-		inner=$(T=$T awk '
-			BEGIN { t = ENVIRON["T"] }
-			{ all++; m = $5; gsub(/\\040/, " ", m); gsub(/\\011/, "\t", m); gsub(/\\012/, "\n", m); gsub(/\\043/, "#", m); gsub(/\\134/, "\\", m)
-			  if (m == t || substr(m, 1, length(t) + 1) == t "/") n++ }
-			END { print all ? n + 0 : "unknown" }' /proc/self/mountinfo 2>/dev/null)
-	else
-		inner=$(mount 2>/dev/null | T=$T awk '
-			BEGIN { t = ENVIRON["T"] }
-			{ all++; if (index($0, " on " t " ") || index($0, " on " t "/")) n++ }
-			END { print all ? n + 0 : "unknown" }')
-	fi
+	[ -n "$inner" ] || inner=$(mount 2>/dev/null | T=$T awk '
+		BEGIN { t = ENVIRON["T"] }
+		{ all++; if (index($0, " on " t " ") || index($0, " on " t "/")) n++ }
+		END { print all ? n + 0 : "unknown" }')
 	record mounts "${inner:-unknown}"
 }
 
@@ -1085,7 +1131,6 @@ probe_unpushed() {
 # disposable: functions
 inventory() {
 	opening inventory
-	probe_host
 	probe_shape
 	[ "$shape" = directory ] || return 0
 	probe_manifest
@@ -1095,7 +1140,6 @@ inventory() {
 	[ -z "$baseline" ] || probe_baseline
 	record repositories "$repositories"
 	[ "$repositories" -le 400 ] || return 0
-	loopbacks=$(awk '$1 ~ /^127\./ || $1 == "::1" { for (k = 2; k <= NF && $k !~ /^#/; k++) print $k }' /etc/hosts 2>/dev/null)$newline
 	{
 		probe_mounts
 		probe_borrowers
@@ -1117,11 +1161,14 @@ inventory() {
 	record finished
 }
 tab='	'
-speak
 # The sum is over every line before it: an answer damaged on its way is no answer.
 body=$(inventory)
 printf '%s\n' "$body"
 # shellcheck disable=SC2046 # two numbers
 record sum $(printf '%s\n' "$body" | cksum)
-records=$(printf '%s\n' "$body" | awk 'END { print NR }')
+set -f
+IFS=$newline
+# shellcheck disable=SC2086 # its lines are wanted
+set -- $body
+records=$#
 closing

@@ -18,9 +18,15 @@
 # nobody goes without its mtime, too, which git renews when it wants to write the
 # same once more: its content is what its name says. Inode, size, mode, owner and
 # name stay, so that nothing comes, goes or is replaced unseen.
+# speak DIR: what this host's find and stat say, in $dialect; and the identity of DIR.
 speak() {
-	case $(find / -maxdepth 0 -printf '%y %i %s %m %U %n %T@ %C@ %D\n' 2>/dev/null) in
-	'd '[0-9]*) dialect='printf' ;;
+	identity=$(find "$1" -maxdepth 0 -printf '%y %i %s %m %U %n %T@ %C@ %D\n' 2>/dev/null)
+	case $identity in
+	'd '[0-9]*)
+		dialect='printf' device=${identity##* } inode=${identity#d }
+		inode=${inode%% *} identity=$device' '${inode%% *}
+		return
+		;;
 	*)
 		case $(stat -c '%A %i %s %a %u %h %y %z %d' / 2>/dev/null) in
 		d*' '[0-9]*) dialect=stat-c ;;
@@ -33,6 +39,7 @@ speak() {
 		esac
 		;;
 	esac
+	identity "$1"
 }
 
 # identity DIR: leaves its device and inode in $device and $inode.
@@ -46,34 +53,33 @@ identity() {
 	device=${identity%% *} inode=${identity#* }
 }
 
-# listing DIR: prints the lines. DIR is absolute; nothing below it is followed.
+# listing DIR: prints the lines. DIR is absolute; nothing below it is followed. It
+# stands in DIR afterwards, and so belongs into a pipe.
 listing() {
-	(
-		walked=0
-		cd -P "$1" 2>/dev/null || { printf 'walked 1\n' && exit; }
-		case $dialect in
-		printf)
-			find . -path . -printf 'top %y %i %m %T@\n' -o \
-				-path "*$newline*" \( -name .git -o -name objects -type d \) -printf 'newline-repository %i %C@\n' -o \
-				-path "*$newline*" -printf 'newline %y %i %s %m %U %n %T@ %C@\n' -o \
-				-printf '%y %i %s %m %U %n %T@ %C@ %p\n' 2>/dev/null </dev/null || walked=1
-			;;
-		stat-c)
-			stat -c 'top %A %i %a %y' . 2>/dev/null || walked=1
-			find . -path "*$newline*" \( -name .git -o -name objects -type d \) -exec stat -c 'newline-repository %i %z' {} + 2>/dev/null || walked=1
-			find . -path "*$newline*" -exec stat -c 'newline %A %i %s %a %u %h %y %z' {} + 2>/dev/null || walked=1
-			find . ! -path . ! -path "*$newline*" -exec stat -c '%A %i %s %a %u %h %y %z %n' {} + 2>/dev/null || walked=1
-			;;
-		stat-f)
-			stat -f 'top %Sp %i %Mp%Lp %Fm' . 2>/dev/null || walked=1
-			find . -path "*$newline*" \( -name .git -o -name objects -type d \) -exec stat -f 'newline-repository %i %Fc' {} + 2>/dev/null || walked=1
-			find . -path "*$newline*" -exec stat -f 'newline %Sp %i %z %Mp%Lp %u %l %Fm %Fc' {} + 2>/dev/null || walked=1
-			find . ! -path . ! -path "*$newline*" -exec stat -f '%Sp %i %z %Mp%Lp %u %l %Fm %Fc %N' {} + 2>/dev/null || walked=1
-			;;
-		*) walked=1 ;;
-		esac
-		printf 'walked %s\n' "$walked"
-	)
+	walked=0
+	cd -P "$1" 2>/dev/null || { printf 'walked 1\n' && return; }
+	case $dialect in
+	printf)
+		find . -path . -printf 'top %y %i %m %T@\n' -o \
+			-path "*$newline*" \( -name .git -o -name objects -type d \) -printf 'newline-repository %i %C@\n' -o \
+			-path "*$newline*" -printf 'newline %y %i %s %m %U %n %T@ %C@\n' -o \
+			-printf '%y %i %s %m %U %n %T@ %C@ %p\n' 2>/dev/null </dev/null || walked=1
+		;;
+	stat-c)
+		stat -c 'top %A %i %a %y' . 2>/dev/null || walked=1
+		find . -path "*$newline*" \( -name .git -o -name objects -type d \) -exec stat -c 'newline-repository %i %z' {} + 2>/dev/null || walked=1
+		find . -path "*$newline*" -exec stat -c 'newline %A %i %s %a %u %h %y %z' {} + 2>/dev/null || walked=1
+		find . ! -path . ! -path "*$newline*" -exec stat -c '%A %i %s %a %u %h %y %z %n' {} + 2>/dev/null || walked=1
+		;;
+	stat-f)
+		stat -f 'top %Sp %i %Mp%Lp %Fm' . 2>/dev/null || walked=1
+		find . -path "*$newline*" \( -name .git -o -name objects -type d \) -exec stat -f 'newline-repository %i %Fc' {} + 2>/dev/null || walked=1
+		find . -path "*$newline*" -exec stat -f 'newline %Sp %i %z %Mp%Lp %u %l %Fm %Fc' {} + 2>/dev/null || walked=1
+		find . ! -path . ! -path "*$newline*" -exec stat -f '%Sp %i %z %Mp%Lp %u %l %Fm %Fc %N' {} + 2>/dev/null || walked=1
+		;;
+	*) walked=1 ;;
+	esac
+	printf 'walked %s\n' "$walked"
 }
 
 # lasting: awk's function for what of a line is compared.
@@ -93,8 +99,8 @@ lasting='function lasting(  at, w, n, k, kept) {
 # included) and whether all of it was walked in $digest, $count and $walked (0 is yes).
 tree() {
 	set -- "$(listing "$1" | awk "$lasting"'
-		BEGIN { hash = "git -C / hash-object --stdin" }
-		{ print lasting() | hash }
+		BEGIN { hash = "exec git -C / hash-object --stdin" }
+		{ print (index($0, "/objects/") ? lasting() : $0) | hash }
 		END { rc = close(hash); print NR - 1, (rc == 0 && $1 == "walked") ? $2 : 1 }')"
 	digest=${1%%"$newline"*} count=${1#*"$newline"}
 	walked=${count#* } count=${count%% *}

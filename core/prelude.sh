@@ -14,10 +14,17 @@ for name in git awk sed tr od find stat ls cat env rm mv mkdir rmdir chmod ps ls
 	readlink dirname basename tail xargs cksum grep ln du cut sysctl print cd pwd test "[" printf echo read kill wait true false umask type hash getopts; do
 	command unset -f "$name" 2>/dev/null || :
 done
-for name in $(command env | command sed -n 's/^\(GIT_[A-Za-z0-9_]*\)=.*/\1/p'); do command unset "$name"; done
 unset CDPATH ENV BASH_ENV GREP_OPTIONS POSIXLY_CORRECT TMOUT LANGUAGE LS_BLOCK_SIZE BLOCK_SIZE BLOCKSIZE 2>/dev/null || :
 LC_ALL=C TZ=UTC0
 export LC_ALL TZ
+# Whatever looks like a name of git's in what is exported goes; what is no name is
+# not there. A shell that does not list what it exports is known by LC_ALL.
+exported=$(export -p 2>/dev/null)
+case $exported in *LC_ALL*) ;; *) exported=$(command env) ;; esac
+while :; do
+	case $exported in *GIT_*) exported=${exported#*GIT_} ;; *) break ;; esac
+	command unset "GIT_${exported%%[!A-Za-z0-9_]*}" || :
+done
 GIT_OPTIONAL_LOCKS=0 GIT_TERMINAL_PROMPT=0 GIT_ALLOW_PROTOCOL=none-allowed GIT_NO_LAZY_FETCH=1 GIT_NO_REPLACE_OBJECTS=1
 GIT_GRAFT_FILE=/dev/null/none GIT_ATTR_NOSYSTEM=1 GIT_LITERAL_PATHSPECS=1 GIT_PAGER=cat GIT_EDITOR=false GIT_ASKPASS=false
 GIT_SSH_COMMAND=false GIT_TRACE=0 GIT_TRACE2=0 GIT_TRACE2_EVENT=0 GIT_TRACE2_PERF=0 GIT_TRACE_SETUP=0
@@ -52,11 +59,28 @@ case ${KSH_VERSION-} in
 	;;
 esac
 
-# field BYTES: leaves the bytes in $field as one word of a record.
+# field BYTES: leaves the bytes in $field as one word of a record. What od would
+# say of a short text is said without it.
+ascii=' !"#$%&'\''()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\]^_`abcdefghijklmnopqrstuvwxyz{|}~'
 field() {
 	case $1 in
 	'') field='~' ;;
-	*[!A-Za-z0-9/._,:@+-]*) field="~$(printf '%s' "$1" | od -An -v -tx1 | tr -d ' \t\n')" ;;
+	*[!A-Za-z0-9/._,:@+-]*)
+		field='~' field_rest=$1
+		while [ -n "$field_rest" ] && [ ${#1} -le 64 ]; do
+			field_tail=${field_rest#?}
+			field_byte=${field_rest%"$field_tail"}
+			field_at=${ascii%%"$field_byte"*}
+			[ ${#field_at} -lt ${#ascii} ] || break
+			field_at=$((${#field_at} + 32)) field_rest=$field_tail
+			field=$field$((field_at / 16))
+			case $((field_at % 16)) in
+			10) field=${field}a ;; 11) field=${field}b ;; 12) field=${field}c ;; 13) field=${field}d ;; 14) field=${field}e ;; 15) field=${field}f ;;
+			*) field=$field$((field_at % 16)) ;;
+			esac
+		done
+		[ -z "$field_rest" ] || field="~$(printf '%s' "$1" | od -An -v -tx1 | tr -d ' \t\n')"
+		;;
 	*) field="=$1" ;;
 	esac
 }

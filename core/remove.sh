@@ -80,7 +80,7 @@ busy() {
 }
 
 main() {
-	speak
+	speak /
 	tasks=$root/tasks
 	now=$(date +%s)
 	[ -n "$expected" ] && [ -n "$taken" ] || ended unasked

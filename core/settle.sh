@@ -42,7 +42,7 @@ newer() {
 }
 
 main() {
-	speak
+	speak /
 	tasks=$root/tasks
 	now=$(date +%s)
 	case $now in '' | *[!0-9]*) ended unseen clock ;; esac
