@@ -305,7 +305,7 @@ func ere(pattern string) string { return "/" + strings.ReplaceAll(pattern, "/", 
 // heapTables writes the table as shell and awk.
 func heapTables(rows []heapRow) map[string]string {
 	var dirs, holds, siblings []string
-	var tests, nested, names strings.Builder
+	var tests, nested, names, telling strings.Builder
 	functions := map[string]*strings.Builder{}
 	matched := func(function string, i int, pattern string) {
 		if functions[function] == nil {
@@ -327,6 +327,8 @@ func heapTables(rows []heapRow) map[string]string {
 		}
 		if row.holds != "" {
 			holds = append(holds, row.holds)
+			name := strings.NewReplacer("[", "", "]", "").Replace(row.holds)
+			fmt.Fprintf(&telling, "telling[\"%s\"] = 1\n", name[len(name)-4:])
 		}
 		fmt.Fprintf(&tests, "case ${1##*/} in %s) if %s; then row=%d && return; fi ;; esac\n", row.is, row.test, i)
 		if row.nested {
@@ -368,7 +370,7 @@ func heapTables(rows []heapRow) map[string]string {
 		fmt.Fprintf(&marks, "function %s(r, f) {\n%sreturn 0\n}\n", function, functions[function])
 	}
 	fmt.Fprintf(&marks, "function own(r, f, mode) {\n%sreturn 0\n}\n", functions["own"])
-	tables := map[string]string{"rows": tests.String(), "nested": nested.String(), "names": names.String(), "marks": marks.String(), "directories": "", "files": ""}
+	tables := map[string]string{"rows": tests.String(), "nested": nested.String(), "names": names.String(), "marks": marks.String(), "telling": telling.String(), "directories": "", "files": ""}
 	if len(dirs) > 0 {
 		tables["directories"] = "if (p ~ " + ere("/("+strings.Join(dirs, "|")+")$") + ") shaped[p] = 1\n"
 	}

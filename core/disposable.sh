@@ -3,6 +3,9 @@
 # from the table in disposable.go. A heap is a directory that has the shape of
 # build output. Which heaps go is decided in core: here is only told what they are.
 
+# disposable: telling
+# table: telling
+
 # disposable: entry
 if (type == "d") {
 	# table: directories
@@ -369,8 +372,13 @@ fi
 printf '@ 0\0'
 
 # disposable: begin
-part = 0
+first = 0
 # table: siblings
+
+# disposable: fresh
+heaps = latest = 0; last = ""
+split("", number); split("", tree); split("", by); split("", heap); split("", order); split("", beside); split("", want); split("", home)
+split("", rule); split("", have); split("", tracked); split("", loose); split("", held); split("", named)
 
 # disposable: read
 part == 0 && /^t / {
@@ -427,22 +435,17 @@ if (h = holder(p)) {
 # disposable: changed
 if (p in want) have[p] = 0
 
-# disposable: said
-printf '%s\n' "$out" | sed -n '/^held /p' | while IFS= read -r entry; do printf '%s\n' "$entry"; done
-out=$(printf '%s\n' "$out" | sed '/^held /d')
-
 # disposable: end
-END {
-	for (h = 1; h <= heaps; h++) {
-		p = tree[h]
-		how = "none"
-		if (p in rule) how = rule[p] != "" && have[rule[p]] ? "tracked" : "elsewhere"
-		if (how == "none" && held[h] && named[h] == held[h]) how = "tracked"
-		words = ""
-		for (k = 1; k <= siblings; k++) if (have[beside[h, k]]) words = words " " sibling[k]
-		if (h in home) words = words (have[home[h]] ? " home" : " astray")
-		print "held " i " " number[h] " " held[h] + 0 " " loose[h] + 0 " " tracked[h] + 0 " " how words
-		sum += held[h]
-	}
-	print "holding " i " " heaps + 0 " " sum + 0
+sum = 0
+for (h = 1; h <= heaps; h++) {
+	p = tree[h]
+	how = "none"
+	if (p in rule) how = rule[p] != "" && have[rule[p]] ? "tracked" : "elsewhere"
+	if (how == "none" && held[h] && named[h] == held[h]) how = "tracked"
+	words = ""
+	for (k = 1; k <= siblings; k++) if (have[beside[h, k]]) words = words " " sibling[k]
+	if (h in home) words = words (have[home[h]] ? " home" : " astray")
+	print "held " i " " number[h] " " held[h] + 0 " " loose[h] + 0 " " tracked[h] + 0 " " how words
+	sum += held[h]
 }
+print "holding " i " " heaps + 0 " " sum + 0

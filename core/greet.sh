@@ -22,7 +22,6 @@ root_seen() {
 }
 
 main() {
-	speak /
 	home=${HOME-} physical='' target=unseen held=unseen claim='' why=''
 	squeeze "$home" && home=$p
 	case $root in
@@ -46,7 +45,7 @@ main() {
 		[ "$inside" = yes ] || [ "$at" != directory ] || at=unreadable
 		case $at in
 		directory) physical=${tasks%/tasks} ;;
-		*) physical=$(cd -P "$root" 2>/dev/null && pwd -P) ;;
+		*) cd -P "$root" 2>/dev/null && physical=$PWD ;;
 		esac
 		[ -n "$physical" ] || [ "$at" = unreadable ] || physical=/
 		;;
@@ -59,7 +58,8 @@ main() {
 		absent) held=none ;;
 		directory)
 			held=contradictory why=unreadable
-			if cd -P "./$holder" 2>/dev/null && [ -r . ] && [ "$(pwd -P)" = "$tasks/$holder" ]; then
+			if cd -P "./$holder" 2>/dev/null && [ -r . ] && [ "$PWD" = "$tasks/$holder" ]; then
+				speak
 				claimed
 				survey
 				held=$state
@@ -73,7 +73,8 @@ main() {
 	opening greet
 	field "$home" && record home "$field"
 	field "$physical" && record root "$field"
-	field "$(uname -s)" && record platform "$field"
+	system
+	field "$system" && record platform "$field"
 	field "${git#git version }" && record git "$field"
 	record clock "$now"
 	record tasks "$at"

@@ -23,8 +23,8 @@ enter() {
 	look "$1" tasks
 	[ "$seen" = directory ] || return 1
 	seen=unreadable
-	cd -P "$1" 2>/dev/null && tasks=$(pwd -P) && tasks=${tasks%/}/tasks || return 1
-	cd -P "$1/tasks" 2>/dev/null && [ -r . ] && [ -x . ] && [ "$(pwd -P)" = "$tasks" ] && seen=directory
+	cd -P "$1" 2>/dev/null && tasks=${PWD%/}/tasks || return 1
+	cd -P "$1/tasks" 2>/dev/null && [ -r . ] && [ -x . ] && [ "$PWD" = "$tasks" ] && seen=directory
 }
 
 # born PID: when a process began, in $born; empty when there is none or it is a
@@ -33,7 +33,9 @@ born() {
 	born=
 	if [ -r /proc/self/stat ]; then
 		if [ -r "/proc/$1/stat" ]; then
-			stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+			# A program's name, in its brackets, may hold anything.
+			stat=''
+			while IFS= read -r word || [ -n "$word" ]; do stat="$stat $word"; done 2>/dev/null <"/proc/$1/stat" || return 0
 			stat=${stat##*') '}
 			case $stat in '' | [ZX]*) return 0 ;; esac
 			set -f
@@ -52,7 +54,7 @@ born() {
 
 # here: which machine this is, and since when it runs, in $node and $boot.
 here() {
-	node=$(uname -n)
+	node
 	case $node in '' | *[!A-Za-z0-9._-]*) node='?' ;; esac
 	boot='?'
 	if [ -r /proc/sys/kernel/random/boot_id ]; then
@@ -217,11 +219,12 @@ closed() {
 live() {
 	lives=
 	if [ -r /proc/self/stat ]; then
-		if find /proc/self/cwd -prune -lname '*' >/dev/null 2>&1; then
+		if [ "$dialect" = 'printf' ]; then
 			glob=$1
 			case $1 in *[][*?\\]*) glob=$(printf '%s\n' "$1" | sed 's/[][*?\\]/\\&/g') ;; esac
 			lives=$(find /proc/[0-9]*/cwd /proc/[0-9]*/root /proc/[0-9]*/exe /proc/[0-9]*/fd -maxdepth 1 \
-				\( -lname "$glob" -o -lname "$glob/*" \) 2>/dev/null | sed 1q)
+				\( -lname "$glob" -o -lname "$glob/*" \) 2>/dev/null)
+			lives=${lives%%"$newline"*}
 		else
 			for p in /proc/[0-9]*/cwd /proc/[0-9]*/root /proc/[0-9]*/exe; do
 				case $(readlink "$p" 2>/dev/null) in
@@ -288,11 +291,12 @@ dig() {
 		mv -f -- "$1" "x/up$n"' sh {} \; 2>/dev/null
 }
 
-# weigh: bytes and entries of x.
+# weigh: bytes of x, and its entries where no manifest counted them.
 weigh() {
-	bytes=$(du -sk x 2>/dev/null | sed -n '1s/[^0-9].*//p')
+	bytes=$(du -sk x 2>/dev/null)
+	bytes=${bytes%%[!0-9]*}
 	bytes=$((${bytes:-0} * 1024))
-	entries=$(find .//x 2>/dev/null | grep -c '^\.//')
+	[ -n "${entries-}" ] || entries=$(find .//x 2>/dev/null | grep -c '^\.//')
 }
 
 # unregister: the worktree registrations the plan recorded, each only where it

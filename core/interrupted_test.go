@@ -109,7 +109,7 @@ func TestARemovalKilledAtAnyStepIsFinishedOrPutBackWhole(t *testing.T) {
 				}
 			}
 			t.Log(steps, ends)
-			if steps < 30 || ends["put back"] == 0 || ends["finished"] == 0 || ends["removed"] == 0 {
+			if steps < 20 || ends["put back"] == 0 || ends["finished"] == 0 || ends["removed"] == 0 {
 				t.Errorf("not every state was met: %v", ends)
 			}
 		})

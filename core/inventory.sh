@@ -16,6 +16,17 @@ at() {
 gs() { at "$W" "$D" "$@"; }
 g() { at "$W" "$D" "$@" </dev/null; }
 
+# gf ARGUMENT...: gs with every filter off that the settings name.
+gf() {
+	rest_name=$settings
+	while :; do
+		case $rest_name in *"${newline}filter "*) rest_name=${rest_name#*"${newline}filter "} ;; *) break ;; esac
+		name=${rest_name%%"$newline"*}
+		set -- -c "filter.$name.clean=" -c "filter.$name.smudge=" -c "filter.$name.process=" -c "filter.$name.required=false" "$@"
+	done
+	gs "$@"
+}
+
 # physical DIR: leaves the directory DIR leads to in $physical, or fails. Nobody
 # here stands anywhere but at the root meanwhile, least of all in the target.
 physical() {
@@ -49,19 +60,10 @@ label() {
 	label=$field
 }
 
-# Who we are on which machine; the kernel says so, too, and quicker.
 probe_host() {
-	uid='' system='' node=''
-	if [ -r /proc/self/status ]; then
-		while read -r key _ value _; do
-			case $key in Uid:) uid=$value && break ;; esac
-		done </proc/self/status
-	fi
-	case $uid in '' | *[!0-9]*) uid=$(id -u 2>/dev/null) ;; esac
-	line /proc/sys/kernel/ostype && system=$line
-	line /proc/sys/kernel/hostname && node=$line
-	[ -n "$system" ] || system=$(uname -s 2>/dev/null)
-	[ -n "$node" ] || node=$(uname -n 2>/dev/null)
+	system
+	node
+	ourselves
 	field "$system" && system=$field
 	field "$(command git version 2>/dev/null </dev/null)"
 	record host "$system" "${uid:-x}" "$dialect" "$field"
@@ -96,7 +98,7 @@ probe_shape() {
 			up=${up%/*}
 		done
 	fi
-	case $shape in directory) speak "$T" ;; *) speak / ;; esac
+	case $shape in directory) speak "$T" ;; *) speak ;; esac
 	probe_host
 	record shape "$shape"
 }
@@ -115,6 +117,7 @@ survey() {
 			# How a name ends that is worth a closer look.
 			n = split("HEAD .git lock ates .pid ects pack info", w, " ")
 			for (k = 1; k <= n; k++) telling[w[k]] = 1
+			# disposable: telling
 			n = 0
 		}
 		function within(p) { return p == top || substr(p, 1, length(top) + 1) == top "/" }
@@ -133,18 +136,25 @@ survey() {
 			lines++
 			type = substr($0, 1, 1)
 		}
-		type == "t" { next }
-		type == "w" { walked = $2; sane = 1; next }
-		type == "n" { if ($1 == "newline-repository") newlines++; else { n++; if ($6 != uid) { foreign++; foreigner = "" } } next }
+		index("twn", type) {
+			if (type == "w") { walked = $2; sane = 1 }
+			else if ($1 == "newline-repository") newlines++
+			else if (type == "n") { n++; if ($6 != uid) { foreign++; foreigner = "" } }
+			next
+		}
 		{
 			n++
-			p = substr($0, index($0, " ./") + 2)
 			m = length($4)
 			owner = m < 3 ? 0 : substr($4, m - 2, 1)
-			if ($5 != uid && !foreign++) foreigner = p
-			end = substr(p, length(p) - 3)
-			if (type == "f" || type == "-") {
+			end = substr($0, length($0) - 3)
+			file = type == "f" || type == "-"
+			if (file) {
 				if ($6 == 1) bytes += $3
+				if (owner >= 4 && $5 == uid && !(end in telling)) next
+			}
+			p = substr($0, index($0, " ./") + 2)
+			if ($5 != uid && !foreign++) foreigner = p
+			if (file) {
 				if (owner < 4 && !dark++) darkest = p
 			} else if (type == "d") {
 				if (owner != 5 && owner != 7 && !dark++) darkest = p
@@ -422,36 +432,248 @@ add() {
 	eval "K_$repositories=\$kind W_$repositories=\$w D_$repositories=\$attached C_$repositories=\$common L_$repositories=\$linked"
 }
 
-# judge I: everything about one repository. W is where git is run: the work tree,
-# or for a repository without one its git directory.
-judge() {
+# about I: leaves the repository I in $i, kind, tree, D, common, linked, and in W
+# where git is run: the work tree, or for a repository without one its git directory.
+about() {
 	i=$1
 	eval "kind=\$K_$i tree=\$W_$i D=\$D_$i common=\$C_$i linked=\$L_$i"
-	W=${tree:-$D}
-	label "$W"
-	record repository "$i" "$kind" "$label"
-	if [ -z "$D" ] || [ -z "$common" ]; then
-		record checkout "$i" unresolved
-		return
-	fi
-	survives=no
+	W=${tree:-$D} survives=no scope=all
 	[ "$linked" = yes ] && ! inside "$common" "$T" && survives=yes
-	probe_checkout
-	[ "$identity" = itself ] || return 0
-	probe_registration
-	probe_operations
-	probe_settings || return 0
-	overrides=$(printf '%s\n' "$settings" | sed -n 's/^filter //p')
-	set --
-	rest_name=$overrides$newline
-	while [ -n "$rest_name" ]; do
-		name=${rest_name%%"$newline"*} rest_name=${rest_name#*"$newline"}
-		[ -n "$name" ] && set -- "$@" -c "filter.$name.clean=" -c "filter.$name.smudge=" -c "filter.$name.process=" -c "filter.$name.required=false"
+	case $survives$kind in yes* | novanished_worktree) scope=own ;; esac
+}
+
+# refs_of END: every ref, a line each, which END ends.
+refs_of() { g for-each-ref --format="%(objectname) %(objecttype) %(*objecttype) %(if)%(symref)%(then)%(symref):%(end)%(refname)$1"; }
+
+# covers: awk's function for whether a rule to fetch leads to a ref.
+# shellcheck disable=SC2016 # it is awk's
+covers='function covers(dst, ref,  star) {
+	star = index(dst, "*")
+	if (!star) return dst == ref
+	return length(ref) >= length(dst) - 1 && substr(ref, 1, star - 1) == substr(dst, 1, star - 1) && substr(ref, length(ref) - (length(dst) - star) + 1) == substr(dst, star + 1)
+}'
+
+# lane I...: everything about these repositories. What git prints of their files
+# goes through one awk, which prints what is to be recorded and what to look at.
+lane() {
+	ours=''
+	for i; do
+		about "$i"
+		label "$W"
+		record repository "$i" "$kind" "$label"
+		if [ -z "$D" ] || [ -z "$common" ]; then
+			record checkout "$i" unresolved
+			continue
+		fi
+		probe_checkout
+		[ "$identity" = itself ] || continue
+		probe_registration
+		probe_operations
+		ours="$ours $i"
 	done
-	probe_files "$@"
+	[ -n "$ours" ] || return 0
+	learn
+	{
+		{
+			for one in $ours; do judge "$one"; done
+		} 4>&1 >&3 | tr '\000\012' '\012\001' | awk '
+			BEGIN {
+				for (k = 1; k < 256; k++) hex[sprintf("%c", k)] = sprintf("%02x", k)
+				hex["\001"] = "0a"
+				part = -3
+				first = 1
+				# disposable: begin
+			}
+			function enc(s,  k, o) {
+				s = substr(s, 1, 120)
+				if (s ~ /^[A-Za-z0-9\/._,:@+-]+$/) return "=" s
+				o = "~"; for (k = 1; k <= length(s); k++) o = o ((substr(s, k, 1) in hex) ? hex[substr(s, k, 1)] : "3f"); return o
+			}
+			function show(what, path) { if (++shown[what] <= 2) print "sample " i " " what " " enc(path) }
+			part == 1 && substr($0, 1, 2) != "@ " {
+				if ($0 !~ /^[A-Za-z?] [0-7]* [0-9a-f]* [0-3]\t/) { odd++; next }
+				files++
+				mode = substr($0, 3, 6); tag = substr($0, 1, 1)
+				# disposable: tracked
+				if (mode == "160000") { t = index($0, "\t"); p = substr($0, t + 1); link[p] = 1; if (p ~ /\001/) odd++; else { print "L " p; if (tag != "H" && tag != "M") print "F " $0 } }
+				else if (mode == "040000") { if ($0 ~ /\001/) odd++; files-- }
+				else if (tag != "H" && tag != "M") { if ($0 ~ /\001/) odd++; else print "F " $0 }
+				next
+			}
+			part == -3 {
+				if ($0 !~ /^@ [0-9]+ (yes|no)$/) { print "stray"; next }
+				i = $2; kandev = $3
+				files = changed = pointer = untracked = ignored = odd = excused = 0
+				split("", rc); split("", excuse); split("", shown); split("", link)
+				# disposable: fresh
+				print "R " i
+				part = -2
+				next
+			}
+			part == -2 { own = $0; part = -1; next }
+			part == -1 { n = split($0, e, "\001"); for (k = 1; k <= n; k++) if (e[k] != "") excuse[e[k]] = 1; part = first; next }
+			# disposable: read
+			substr($0, 1, 2) == "@ " {
+				rc[part++] = $2
+				if (part < 3) next
+				# disposable: end
+				printf "files %s %d %d %d %d %d %d %d %d %d\n", i, rc[1], rc[2], files, changed, pointer, untracked, ignored, odd, excused
+				print "E " i
+				part = -3
+				next
+			}
+			part == 2 {
+				xy = substr($0, 1, 2); p = substr($0, 4)
+				if (substr($0, 3, 1) != " " || p == "") { odd++; next }
+				if (xy == "??" || xy == "!!") {
+					if (p in excuse) { excused++; next }
+					if (own != "" && substr(p, 1, length(own)) == own) { excused++; next }
+					if (kandev == "yes" && substr(p, 1, 8) == ".kandev/") { excused++; next }
+					# disposable: ignored
+					if (xy == "??") { untracked++; show("untracked", p) } else { ignored++; show("ignored", p) }
+				} else if (xy ~ /^[ MTADRCU][ MTADRCU]$/ && xy != "  ") {
+					# disposable: changed
+					if (xy == " M" && p in link) { pointer++; show("pointer", p) } else { changed++; show("changed", p) }
+				} else odd++
+				next
+			}
+			{ odd++ }' | probe_hidden
+	} 3>&1
+}
+
+judge() {
+	about "$1"
+	probe_settings || return 0
+	probe_files
 	probe_remotes
 	probe_refs
 	record judged "$i"
+}
+
+# learn: leaves in $learned what the settings and the refs of the repositories in
+# $ours are: for each the lines
+#
+#	repository I
+#	filter NAME | vcs REMOTE | remote REMOTE | fetch REMOTE SRC:DST
+#	settings RC ODD
+#	url REMOTE<tab>URL      only where git would say just this of each remote
+#	refs REFS TRACKED CLONED TAGS PLAIN
+#	tracked REMOTE...       who tracks a ref here; a set of remotes, once
+#	tips REMOTE             of one that may be local, and the objects themselves
+#
+# A ref is tracked where a rule to fetch leads to it, cloned where it is a tag that
+# packed-refs has as it is. PLAIN is 1 where git listed every ref, no ref is
+# a stash, of an unknown form, or needs to be looked at beyond its name, and
+# each commit that would be lost - what a ref that is not tracked and not
+# cloned holds, HEAD, and what HEAD left behind - is exactly what a
+# tracked or cloned ref holds: then nothing needs to be counted.
+learn() {
+	learned=$(
+		for one in $ours; do
+			about "$one"
+			seen=$scope
+			[ "$scope" = own ] || [ ! -e "$common/worktrees" ] || seen=$seen,worktrees
+			if [ -f "$D/logs/HEAD" ]; then seen=$seen,log; elif [ -n "$tree" ] && [ "$scope" = all ]; then seen=$seen,unlogged; fi
+			[ ! -f "$common/packed-refs" ] || seen=$seen,packed
+			[ -f "$D/HEAD" ] && [ -r "$D/HEAD" ] && { [ "$scope" = own ] || { [ ! -s "$common/logs/refs/stash" ] && [ ! -e "$common/annex/objects" ]; }; } || seen=$seen,strange
+			printf '@ %s %s\0%s\0%s\0' "$i" "$seen" "$D" "$common"
+			g config -z --get-regexp '^(remote\..*\..*|filter\..*\.(clean|process|smudge|required)|url\..*\.(insteadof|pushinsteadof))$' 2>&1
+			printf '@ %s\0' $?
+			refs_of %00 2>&1
+			printf '@ %s\0' $?
+		done | tr '\000\012' '\012\001' | awk "$covers"'
+			function fresh(  k) {
+				part = 1; rc = odd = plain = refs = tracked = cloned = tags = rules = rewritten = 0
+				split("", filters); split("", urls); split("", many); split("", names); split("", rule); split("", dst)
+				split("", need); split("", held); split("", sets); split("", tip); split("", packed); split("", oid)
+			}
+			function left(c) { if (c ~ /^[0-9a-f]+$/ && c !~ /^0*$/) need[c] = 1 }
+			function logged(file,  l, t, w, now, n, m) {
+				while ((m = (getline l < file)) > 0) {
+					t = index(l "\t", "\t")
+					split(substr(l, 1, t - 1), w, " ")
+					l = substr(l, t + 1)
+					sub(/\t.*/, "", l)
+					if (n++ && w[1] != now) left(now)
+					now = w[2]
+					if (w[1] != w[2] && l !~ /'"$follows"'/) left(w[1])
+				}
+				left(now)
+				close(file)
+				return m == 0
+			}
+			function packs(file,  l, w) {
+				while ((getline l < file) > 0) if (split(l, w, " ") >= 2 && w[2] ~ /^refs\/tags\//) packed[w[2]] = w[1]
+				close(file)
+			}
+			function ref_of(line,  w, m, ref, names, colon, k, set, first) {
+				m = split(line, w, " ")
+				ref = w[m]
+				colon = index(ref, ":")
+				names = substr(ref, 1, colon ? colon - 1 : 0)
+				ref = substr(ref, colon + 1)
+				if (m != 3 && m != 4 || w[1] !~ /^[0-9a-f]+$/ || ref !~ /^refs\//) { plain = 0; return }
+				refs++
+				oid[ref] = w[1]
+				if (ref == "refs/stash") { if (own) return; plain = 0; return }
+				if (own && ref ~ /^refs\/(bisect|worktree|rewritten)\//) { need[w[1]] = 1; if (w[2] != "commit") plain = 0 }
+				if (ref ~ /^refs\/remotes\// && (names == "" || names ~ /^refs\/remotes\//)) {
+					set = first = ""
+					for (k = 1; k <= rules; k++) if (dst[k] != "" && covers(dst[k], ref)) { set = set " " rule[k]; if (first == "") first = rule[k] }
+					if (set != "") { tracked++; sets[set] = 1; held[w[1]] = 1; if (local[first] && !((first, w[1]) in tip)) { tip[first, w[1]] = 1; tips[first] = tips[first] w[1] "\n" } return }
+				}
+				if (ref ~ /^refs\/tags\//) {
+					if (!tags++ && state ~ /,packed/) packs(common "/packed-refs")
+					if (packed[ref] == w[1]) { cloned++; held[w[1]] = 1; return }
+				}
+				if (own) return
+				need[w[1]] = 1
+				if (w[2] != "commit") plain = 0
+			}
+			part == 0 { fresh(); split($0, head, " "); number = head[2]; state = head[3]; own = state ~ /^own/; split("", local); split("", tips); print "repository " number; next }
+			part == 1 { dir = $0; part = 2; next }
+			part == 2 { common = $0; part = 3; next }
+			part == 3 && /^@ / {
+				print "settings " $2 " " odd + 0
+				for (r in names) if (many[r] != 1) rewritten = 1
+				for (r in names) if (rewritten) local[r] = 1; else print "url " r "\t" urls[r]
+				part = 4; plain = 1
+				next
+			}
+			part == 3 {
+				i = index($0, "\001"); key = i ? substr($0, 1, i - 1) : $0; value = i ? substr($0, i + 1) : ""
+				if (key ~ /^url\./) rewritten = 1
+				else if (key ~ /^filter\./) { sub(/^filter\./, "", key); sub(/\.[a-z]*$/, "", key)
+					if (key ~ /[=\001]/) odd++; else if (!(key in filters)) { filters[key] = 1; print "filter " key } }
+				else if (key ~ /^remote\./) { var = key; sub(/^.*\./, "", var); sub(/^remote\./, "", key); sub(/\.[a-z]*$/, "", key)
+					if (var !~ /^(fetch|url|pushurl|vcs)$/) { names[key] = 1; next }
+					if (key ~ /[ \t\001]/ || value ~ /\001/) { if (var == "fetch" || var ~ /url$/) odd++ }
+					else if (var == "fetch") { print "fetch " key " " value; names[key] = 1; rules++; rule[rules] = key; sub(/^\+/, "", value); i = index(value, ":"); dst[rules] = (i && value !~ /^\^/) ? substr(value, i + 1) : "" }
+					else if (var == "vcs") { print "vcs " key; rewritten = 1 }
+					else { print "remote " key; names[key] = 1; many[key]++; urls[key] = value; if (var == "pushurl" || value == "") rewritten = 1; if (value !~ /^[^\/:]+:/ || value ~ /^file:/) local[key] = 1 } }
+				else odd++
+				next
+			}
+			{ sub(/^\001/, "") }
+			/^@ / {
+				if ($2 != "0" || state ~ /,(worktrees|unlogged|strange)/) plain = 0
+				if (state ~ /,log/ && !logged(dir "/logs/HEAD")) plain = 0
+				at = ""
+				getline at < (dir "/HEAD")
+				close(dir "/HEAD")
+				if (at ~ /^ref: /) { at = substr(at, 6); if (at in oid) need[oid[at]] = 1; else plain = 0 }
+				else if (at ~ /^[0-9a-f]+$/) need[at] = 1
+				else plain = 0
+				for (c in need) if (!(c in held)) plain = 0
+				print "refs " refs " " tracked " " cloned " " tags " " plain
+				for (k in sets) print "tracked" k
+				for (k in tips) printf "tips %s\n%s", k, tips[k]
+				part = 0
+				next
+			}
+			{ n = split($0, piece, "\001"); for (k = 1; k <= n; k++) if (piece[k] != "") ref_of(piece[k]) }'
+	)
+	learned=$newline$learned$newline
 }
 
 # tracked GITDIR: every file of this bare repository is a checkout's own content,
@@ -531,29 +753,25 @@ probe_operations() {
 
 inside_gitdir() { case $1 in */.git/* | "$T"/.kandev/*) return 0 ;; esac; return 1; }
 
-# Leaves in $settings a line per filter name ("filter NAME") and per fetch rule
-# ("fetch REMOTE SRC:DST").
+# settled: leaves what was learned of this repository in $known, of that in $settings
+# the lines that stand before "settings", and in $counted what that says.
+settled() {
+	known=${newline}settings' 99 0'$newline
+	case $learned in *"${newline}repository $i$newline"*)
+		known=${learned#*"${newline}repository $i$newline"}
+		known=${known%%"${newline}repository "*}
+		known=$newline${known%"$newline"}$newline
+		;;
+	esac
+	settings=${known%%"${newline}settings "*}$newline counted='99 0'
+	case $known in *"${newline}settings "*) counted=${known#*"${newline}settings "} && counted=${counted%%"$newline"*} ;; esac
+}
+
 probe_settings() {
-	settings=$({
-		g config -z --get-regexp '^(remote\..*\.(fetch|url|pushurl|vcs)|filter\..*\.(clean|process|smudge|required))$'
-		printf '@ %s\0' $?
-	} 2>&1 | tr '\000\012' '\012\001' | awk '
-		/^@ / { rc = $2; next }
-		{ i = index($0, "\001"); key = i ? substr($0, 1, i - 1) : $0; value = i ? substr($0, i + 1) : ""
-		  if (key ~ /^filter\./) { sub(/^filter\./, "", key); sub(/\.[a-z]*$/, "", key)
-			if (key ~ /[=\001]/) odd++; else if (!(key in was)) { was[key] = 1; print "filter " key } }
-		  else if (key ~ /^remote\./) { var = key; sub(/^.*\./, "", var); sub(/^remote\./, "", key); sub(/\.[a-z]*$/, "", key)
-			if (key ~ /[ \t\001]/ || value ~ /\001/) { if (var == "fetch" || var ~ /url$/) odd++ }
-			else if (var == "fetch") print "fetch " key " " value
-			else if (var == "vcs") print "vcs " key
-			else print "remote " key }
-		  else odd++ }
-		END { print "settings " (rc == "" ? 99 : rc) " " odd + 0 }')
-	counted=${settings##*"$newline"}
-	settings=$settings$newline
+	settled
 	# shellcheck disable=SC2086 # two numbers
-	record settings "$i" ${counted#settings }
-	case $counted in 'settings 0 0' | 'settings 1 0') return 0 ;; esac
+	record settings "$i" $counted
+	case $counted in '0 0' | '1 0') return 0 ;; esac
 	return 1
 }
 
@@ -582,10 +800,11 @@ probe_files() {
 	done
 	# A sparse index names directories. Reading it whole would write their trees.
 	sparse='' filled=''
+	set --
 	if [ -e "$D/info/sparse-checkout" ] && grep -q sdir "$D/index" 2>/dev/null; then
 		sparse=--sparse
-		set -- "$@" -c index.sparse=true -c core.sparseCheckout=true -c core.sparseCheckoutCone=true -c sparse.expectFilesOutsideOfPatterns=true
-		rest_path=$(g "$@" ls-files --sparse -s -z | tr '\000\012' '\012\001' | sed -n 's/^040000 [^	]*	//p')$newline
+		set -- -c index.sparse=true -c core.sparseCheckout=true -c core.sparseCheckoutCone=true -c sparse.expectFilesOutsideOfPatterns=true
+		rest_path=$(gf "$@" ls-files --sparse -s -z </dev/null | tr '\000\012' '\012\001' | sed -n 's/^040000 [^	]*	//p')$newline
 		while [ -n "$rest_path" ] && [ -z "$filled" ]; do
 			path=${rest_path%%"$newline"*} rest_path=${rest_path#*"$newline"}
 			[ -n "$path" ] && [ -d "$W/$path" ] && [ -n "$(find "$W/$path" ! -type d 2>&1 | sed 1q)" ] && filled=$path
@@ -594,125 +813,86 @@ probe_files() {
 	own=''
 	case $D in "$W"/.git) ;; "$W"/*) own=${D#"$W"/}/ ;; esac
 	# disposable: candidates
-	out=$({
+	{
+		printf '@ %s %s\0%s\0%s\0' "$i" "$kandev" "$own" "$excused"
 		# disposable: told
-		g "$@" ls-files $sparse -v -s -z
+		gf "$@" ls-files $sparse -v -s -z </dev/null
 		printf '@ %s\0' $?
 		if [ -z "$filled" ]; then
-			g "$@" status --porcelain -z --untracked-files=all --ignored --ignore-submodules=dirty
+			gf "$@" status --porcelain -z --untracked-files=all --ignored --ignore-submodules=dirty </dev/null
 		else
 			printf ' M %s is outside the sparse checkout and holds files\0' "$filled"
 		fi
 		printf '@ %s\0' $?
-	} 2>&1 | tr '\000\012' '\012\001' | excused=$excused own=$own kandev=$kandev i=$i awk '
-		BEGIN {
-			n = split(ENVIRON["excused"], e, "\n"); for (k = 1; k <= n; k++) if (e[k] != "") excuse[e[k]] = 1
-			own = ENVIRON["own"]; kandev = ENVIRON["kandev"]; part = 1; i = ENVIRON["i"]
-			for (k = 1; k < 256; k++) hex[sprintf("%c", k)] = sprintf("%02x", k)
-			hex["\001"] = "0a"
-			# disposable: begin
-		}
-		function enc(s,  k, o) {
-			s = substr(s, 1, 120)
-			if (s ~ /^[A-Za-z0-9\/._,:@+-]+$/) return "=" s
-			o = "~"; for (k = 1; k <= length(s); k++) o = o ((substr(s, k, 1) in hex) ? hex[substr(s, k, 1)] : "3f"); return o
-		}
-		function show(what, path) { if (++shown[what] <= 2) print "sample " i " " what " " enc(path) }
-		# disposable: read
-		substr($0, 1, 2) == "@ " { rc[part++] = $2; next }
-		part == 1 {
-			if ($0 !~ /^[A-Za-z?] [0-7]* [0-9a-f]* [0-3]\t/) { odd++; next }
-			files++
-			mode = substr($0, 3, 6); tag = substr($0, 1, 1)
-			# disposable: tracked
-			if (mode == "160000") { t = index($0, "\t"); p = substr($0, t + 1); link[p] = 1; if (p ~ /\001/) odd++; else { print "L " p; if (tag != "H" && tag != "M") print "F " $0 } }
-			else if (mode == "040000") { if ($0 ~ /\001/) odd++; files-- }
-			else if (tag != "H" && tag != "M") { if ($0 ~ /\001/) odd++; else print "F " $0 }
-			next
-		}
-		part == 2 {
-			xy = substr($0, 1, 2); p = substr($0, 4)
-			if (substr($0, 3, 1) != " " || p == "") { odd++; next }
-			if (xy == "??" || xy == "!!") {
-				if (p in excuse) { excused++; next }
-				if (own != "" && substr(p, 1, length(own)) == own) { excused++; next }
-				if (kandev == "yes" && substr(p, 1, 8) == ".kandev/") { excused++; next }
-				# disposable: ignored
-				if (xy == "??") { untracked++; show("untracked", p) } else { ignored++; show("ignored", p) }
-			} else if (xy ~ /^[ MTADRCU][ MTADRCU]$/ && xy != "  ") {
-				# disposable: changed
-				if (xy == " M" && p in link) { pointer++; show("pointer", p) } else { changed++; show("changed", p) }
-			} else odd++
-			next
-		}
-		{ odd++ }
-		# disposable: end
-		END { printf "files %s %d %d %d %d %d %d %d %d %d\n", i, (1 in rc) ? rc[1] : 99, (2 in rc) ? rc[2] : 99, files, changed, pointer, untracked, ignored, odd, excused }')
-	flagged='' gitlinks=''
-	case $newline$out in
-	*"${newline}F "* | *"${newline}L "*)
-		flagged=$(printf '%s\n' "$out" | sed -n 's/^F //p')
-		gitlinks=$(printf '%s\n' "$out" | sed -n 's/^L //p')
-		out=$(printf '%s\n' "$out" | sed '/^[FL] /d')
-		;;
-	esac
-	# disposable: said
-	printf '%s\n' "$out"
-	probe_hidden "$@"
+	} >&4 2>&1
 }
 
 # What carries an index flag is compared with its blob; a submodule's directory
-# that is no checkout must hold no file.
+# that is no checkout must hold no file. Reads what is to be recorded as it is, and
+# for each repository "R I", an "F ENTRY" of ls-files for each flag, an "L PATH"
+# for each submodule, and "E I".
 probe_hidden() {
-	flags=0 hidden=0 links=0 loose=0 paths='' wants=''
-	printf '%s\n' "$flagged" | {
 	while IFS= read -r entry; do
-		[ -n "$entry" ] || continue
-		flags=$((flags + 1))
-		path=${entry#*"$tab"}
-		[ -e "$W/$path" ] || [ -L "$W/$path" ] || {
-			# Only sparse checkouts may lack a file; elsewhere a missing one is a hidden deletion.
-			case $entry in S*) ;; *) hidden=$((hidden + 1)) && sample_of hidden "$path" ;; esac
-			continue
-		}
-		bits=${entry#? } && want=${bits#* }
-		bits=${bits%% *} want=${want%% *}
-		if [ "$bits" = 160000 ] && [ -d "$W/$path" ] && [ ! -L "$W/$path" ]; then
-			[ ! -e "$W/$path/.git" ] || [ "$(GIT_CEILING_DIRECTORIES=$W command git --no-pager -C "$W/$path" rev-parse -q --verify HEAD 2>/dev/null </dev/null)" = "$want" ] ||
-				{ hidden=$((hidden + 1)) && sample_of hidden "$path"; }
-			continue
-		fi
-		if [ -L "$W/$path" ] || [ "$bits" = 120000 ]; then
-			[ -L "$W/$path" ] && [ "$bits" = 120000 ] &&
-				have=$(cd "$W" && readlink -n "./$path" | command git -C / hash-object --stdin 2>/dev/null) && [ "$have" = "$want" ] && continue
-			hidden=$((hidden + 1)) && sample_of hidden "$path"
-			continue
-		fi
-		if [ -f "$W/$path" ] && { { [ -x "$W/$path" ] && [ "$bits" = 100755 ]; } || { [ ! -x "$W/$path" ] && [ "$bits" = 100644 ]; }; }; then
-			case $path in '"'*) hidden=$((hidden + 1)) && sample_of hidden "$path" && continue ;; esac
-			paths=$paths$path$newline wants=$wants$want$newline
-		else
-			hidden=$((hidden + 1)) && sample_of hidden "$path"
-		fi
+		case $entry in
+		'R '*)
+			about "${entry#R }"
+			settled
+			flags=0 hidden=0 links=0 loose=0 paths='' wants=''
+			;;
+		'F '*) flagged "${entry#F }" </dev/null ;;
+		'L '*) gitlink "${entry#L }" </dev/null ;;
+		'E '*)
+			compare
+			record hidden "$i" "$flags" "$hidden" "$links" "$loose"
+			;;
+		*) printf '%s\n' "$entry" ;;
+		esac
 	done
-	if [ -n "$paths" ]; then
-		have=$(cd "$W" && printf %s "$paths" | command git --git-dir="$D" hash-object --no-filters --stdin-paths 2>/dev/null)
-		[ "$have$newline" = "$wants" ] ||
-			have=$(cd "$W" && printf %s "$paths" | gs "$@" hash-object --stdin-paths 2>/dev/null)
-		[ "$have$newline" = "$wants" ] || { hidden=$((hidden + 1)) && sample_of hidden "${paths%%"$newline"*}"; }
-	fi
-	rest_path=$gitlinks$newline
-	while [ -n "$rest_path" ]; do
-		path=${rest_path%%"$newline"*} rest_path=${rest_path#*"$newline"}
-		[ -n "$path" ] || continue
-		links=$((links + 1))
-		[ -e "$W/$path/.git" ] && continue
-		[ -d "$W/$path" ] || continue
-		out=$(find "$W/$path" ! -type d 2>&1 | awk 'NR == 1 { print substr($0, 1, 1) }')
-		[ -z "$out" ] || { loose=$((loose + 1)) && sample_of gitlink "$path"; }
-	done
-	record hidden "$i" "$flags" "$hidden" "$links" "$loose"
+}
+
+# flagged ENTRY: it is as ls-files says, or will be compared.
+flagged() {
+	flags=$((flags + 1))
+	path=${1#*"$tab"}
+	[ -e "$W/$path" ] || [ -L "$W/$path" ] || {
+		# Only sparse checkouts may lack a file; elsewhere a missing one is a hidden deletion.
+		case $1 in S*) ;; *) hidden=$((hidden + 1)) && sample_of hidden "$path" ;; esac
+		return 0
 	}
+	bits=${1#? } && want=${bits#* }
+	bits=${bits%% *} want=${want%% *}
+	if [ "$bits" = 160000 ] && [ -d "$W/$path" ] && [ ! -L "$W/$path" ]; then
+		[ ! -e "$W/$path/.git" ] || [ "$(GIT_CEILING_DIRECTORIES=$W command git --no-pager -C "$W/$path" rev-parse -q --verify HEAD 2>/dev/null)" = "$want" ] ||
+			{ hidden=$((hidden + 1)) && sample_of hidden "$path"; }
+		return 0
+	fi
+	if [ -L "$W/$path" ] || [ "$bits" = 120000 ]; then
+		[ -L "$W/$path" ] && [ "$bits" = 120000 ] &&
+			have=$(cd "$W" && readlink -n "./$path" | command git -C / hash-object --stdin 2>/dev/null) && [ "$have" = "$want" ] && return 0
+		hidden=$((hidden + 1)) && sample_of hidden "$path"
+		return 0
+	fi
+	if [ -f "$W/$path" ] && { { [ -x "$W/$path" ] && [ "$bits" = 100755 ]; } || { [ ! -x "$W/$path" ] && [ "$bits" = 100644 ]; }; }; then
+		case $path in '"'*) hidden=$((hidden + 1)) && sample_of hidden "$path" && return 0 ;; esac
+		paths=$paths$path$newline wants=$wants$want$newline
+	else
+		hidden=$((hidden + 1)) && sample_of hidden "$path"
+	fi
+}
+
+compare() {
+	[ -n "$paths" ] || return 0
+	have=$(cd "$W" && printf %s "$paths" | command git --git-dir="$D" hash-object --no-filters --stdin-paths 2>/dev/null)
+	[ "$have$newline" = "$wants" ] ||
+		have=$(cd "$W" && printf %s "$paths" | gf hash-object --stdin-paths 2>/dev/null)
+	[ "$have$newline" = "$wants" ] || { hidden=$((hidden + 1)) && sample_of hidden "${paths%%"$newline"*}"; }
+}
+
+gitlink() {
+	links=$((links + 1))
+	[ ! -e "$W/$1/.git" ] && [ -d "$W/$1" ] || return 0
+	out=$(find "$W/$1" ! -type d 2>&1 | awk 'NR == 1 { print substr($0, 1, 1) }')
+	[ -z "$out" ] || { loose=$((loose + 1)) && sample_of gitlink "$1"; }
 }
 
 sample_of() {
@@ -855,22 +1035,32 @@ borrow() {
 probe_remotes() {
 	configured=0 good=0 inner=0 other=0 rc=0 trusted=$newline locals='' distrusted=$newline
 	case $settings in
-	*"${newline}remote "* | "remote "*)
-		urls=$(
-			g remote -v 2>&1
-			printf '@ %s' $?
-		)
-		rest_entry=$urls$newline
+	*"${newline}remote "*)
+		case $known in
+		*"${newline}url "*) rest_entry=${known#*"${newline}settings "} learnt=yes ;;
+		*)
+			learnt=no
+			rest_entry=$(
+				g remote -v 2>&1
+				printf '@ %s' $?
+			)$newline
+			;;
+		esac
 		while [ -n "$rest_entry" ]; do
 			entry=${rest_entry%%"$newline"*} rest_entry=${rest_entry#*"$newline"}
-			case $entry in '@ '*) rc=${entry#@ } && continue ;; esac
+			case $learnt$entry in
+			'no@ '*) rc=${entry#@ } && continue ;;
+			'yesrefs '*) break ;;
+			'yesurl '*) entry=${entry#url }' (fetch)' ;;
+			yes*) continue ;;
+			esac
 			remote=${entry%%"$tab"*}
 			[ "$remote" != "$entry" ] || { rc=98 && continue; }
 			url=${entry#*"$tab"}
 			case $url in *' (fetch)' | *' (push)') ;; *' (fetch) ['*) url=${url% \[*} ;; *) rc=97 && continue ;; esac
 			url=${url% (*)}
 			leads "$url"
-			case $settings in *"${newline}vcs $remote$newline"* | "vcs $remote$newline"*) where=helper ;; esac
+			case $settings in *"${newline}vcs $remote$newline"*) where=helper ;; esac
 			case $trusted$distrusted in *"$newline$remote$newline"*) ;; *) configured=$((configured + 1)) ;; esac
 			[ ! -L "$common/refs/remotes" ] && [ ! -L "$common/refs/remotes/$remote" ] || where=unknown
 			case $where in
@@ -896,34 +1086,71 @@ probe_remotes() {
 	record remotes "$i" "$rc" "$configured" "$good" "$inner" "$other"
 }
 
-# refs_awk: reads "trusted", "distrusted", "fetch" and a ref listing.
+# cloned: the tags in packed-refs came with the clone: nothing was packed since the
+# one entry in the log of a trusted remote's HEAD, which says so.
+cloned() {
+	[ -f "$common/packed-refs" ] || return 1
+	rest_remote=$trusted
+	while [ -n "$rest_remote" ]; do
+		remote=${rest_remote%%"$newline"*} rest_remote=${rest_remote#*"$newline"}
+		[ -n "$remote" ] || continue
+		case $distrusted in *"$newline$remote$newline"*) continue ;; esac
+		log=$common/logs/refs/remotes/$remote/HEAD
+		line "$log" || continue
+		case $line in *"$tab"'clone: from '*) ;; *) continue ;; esac
+		{ IFS= read -r line && ! IFS= read -r line && [ -z "$line" ]; } <"$log" || continue
+		[ -z "$(find "$common/packed-refs" -newer "$log" 2>&1)" ] && return 0
+	done
+	return 1
+}
+
+# plain: what was learned of the refs already says that nothing here would be
+# lost: everyone who tracks a ref is trusted, and a local remote has it all.
+plain() {
+	case $known in *"${newline}refs "*) ;; *) return 1 ;; esac
+	rest_entry=${known#*"${newline}refs "}
+	sums=${rest_entry%%"$newline"*}
+	set -f
+	# shellcheck disable=SC2086 # five numbers
+	set -- $sums
+	case "$# ${5-}" in '5 1') ;; *) set +f && return 1 ;; esac
+	refs=$1 tracked=$2 proven=$3 tags=$4
+	while :; do
+		case $rest_entry in *"${newline}tracked "*) rest_entry=${rest_entry#*"${newline}tracked "} ;; *) break ;; esac
+		for remote in ${rest_entry%%"$newline"*}; do
+			case $distrusted in *"$newline$remote$newline"*) set +f && return 1 ;; esac
+			case $trusted in *"$newline$remote$newline"*) ;; *) set +f && return 1 ;; esac
+		done
+	done
+	set +f
+	[ "$tags" = 0 ] || cloned || return 1
+	asked=0
+	rest_entry=$locals
+	while [ -n "$rest_entry" ]; do
+		entry=${rest_entry%%"$newline"*} rest_entry=${rest_entry#*"$newline"}
+		there=${entry#* }
+		case $known in *"${newline}tips ${entry%% *}$newline"*) tips=${known#*"${newline}tips ${entry%% *}$newline"} ;; *) continue ;; esac
+		tips=${tips%%"${newline}tips "*}
+		tips=${tips%"$newline"}
+		asked=$((asked + 1))
+		[ "$(printf '%s\n' "$tips" | at "$there" "$there" rev-list --count --stdin --not --all 2>/dev/null)" = 0 ] || return 1
+	done
+	record refs "$i" 0 "$refs" 0 "$tracked" "$proven" 0 0 0
+	record vouched "$i" "$asked" 0
+	record unpushed "$i" 0 0
+	record abandoned "$i" 0 0
+}
+
 probe_refs() {
-	scope=all
-	case $survives$kind in yes* | novanished_worktree) scope=own ;; esac
+	plain && return 0
 	listed=$(
-		g for-each-ref --format='%(objectname) %(objecttype) %(*objecttype) %(if)%(symref)%(then)%(symref):%(end)%(refname)' 2>&1
+		refs_of '' 2>&1
 		printf '@ %s\n' $?
 	)
 	# Tags that came with the clone, where that can be shown.
 	cloned=''
 	case $listed in
-	*' refs/tags/'*)
-		if [ -f "$common/packed-refs" ]; then
-			rest_remote=$trusted
-			while [ -n "$rest_remote" ]; do
-				remote=${rest_remote%%"$newline"*} rest_remote=${rest_remote#*"$newline"}
-				[ -n "$remote" ] || continue
-				case $distrusted in *"$newline$remote$newline"*) continue ;; esac
-				log=$common/logs/refs/remotes/$remote/HEAD
-				line "$log" || continue
-				case $line in *"$tab"'clone: from '*) ;; *) continue ;; esac
-				[ "$(awk 'END { print NR }' "$log")" = 1 ] || continue
-				[ -z "$(find "$common/packed-refs" -newer "$log" 2>&1)" ] || continue
-				cloned=$(awk '$2 ~ /^refs\/tags\// { print "cloned " $1 " " $2 }' "$common/packed-refs" 2>/dev/null)
-				break
-			done
-		fi
-		;;
+	*' refs/tags/'*) ! cloned || cloned=$(awk '$2 ~ /^refs\/tags\// { print "cloned " $1 " " $2 }' "$common/packed-refs" 2>/dev/null) ;;
 	esac
 	proven_here=''
 	[ -z "$came" ] || upheld
@@ -933,22 +1160,13 @@ probe_refs() {
 		case $listed in *' refs/stash'*) ;; *) [ -s "$common/logs/refs/stash" ] && lone=1 ;; esac
 		[ -d "$common/annex/objects" ] && annexed=$(find "$common/annex/objects" ! -type d 2>&1 | sed 1q)
 	fi
-	sorted=$({
-		printf '%s' "$trusted" | sed 's/^/trust /'
-		printf '\n%s' "$distrusted" | sed 's/^/distrust /'
-		printf '\n%s' "$settings"
-		printf '\n%s\n' "$cloned"
-		printf 'listing\n%s\n' "$listed"
-	} | scope=$scope lone=$lone annexed=${annexed:+1} awk '
-		function covers(dst, ref,  star) {
-			star = index(dst, "*")
-			if (!star) return dst == ref
-			return length(ref) >= length(dst) - 1 && substr(ref, 1, star - 1) == substr(dst, 1, star - 1) && substr(ref, length(ref) - (length(dst) - star) + 1) == substr(dst, star + 1)
-		}
+	# No remote that counts has a name with a space in it.
+	sorted=$newline$(printf 'who trust\n%s\nwho distrust\n%s\nwho else\n%s\n%s\nlisting\n%s\n' "$trusted" "$distrusted" "$settings" "$cloned" "$listed" | scope=$scope lone=$lone annexed=${annexed:+1} awk "$covers"'
 		BEGIN { scope = ENVIRON["scope"] }
 		listing && /^@ / { rc = $2; next }
-		!listing && $1 == "trust" && NF == 2 { trust[$2] = 1; next }
-		!listing && $1 == "distrust" && NF == 2 { distrust[$2] = 1; next }
+		!listing && $1 == "who" && NF == 2 { who_is = $2; next }
+		!listing && who_is == "trust" { if (NF == 1) trust[$1] = 1; next }
+		!listing && who_is == "distrust" { if (NF == 1) distrust[$1] = 1; next }
 		!listing && $1 == "fetch" { spec = substr($0, length($1 $2) + 3); r++; who[r] = $2; sub(/^\+/, "", spec); c = index(spec, ":"); dst[r] = (c && spec !~ /^\^/) ? substr(spec, c + 1) : ""; next }
 		!listing && $1 == "cloned" { cloned[$3] = $2; next }
 		!listing && $1 == "listing" { listing = 1; next }
@@ -972,12 +1190,13 @@ probe_refs() {
 		  printf "C %d %d %d %d %d %d %d\n", rc == "" ? 99 : rc, refs, stash, tracked, proven, loose, odd; if (first != "") print "S " first }')
 	negatives='' positives='' counted='' dangling=0 first=''
 	negatives=$(printf '%s\n' "$sorted" | sed -n 's/^N //p')${proven_here:+$newline}$proven_here
-	positives=$(printf '%s\n' "$sorted" | sed -n 's/^P //p')
-	counted=$(printf '%s\n' "$sorted" | sed -n 's/^C //p')
-	first=$(printf '%s\n' "$sorted" | sed -n 's/^S //p')
-	rest_ref=$(printf '%s\n' "$sorted" | sed -n 's/^B //p')$newline
-	while [ -n "$rest_ref" ]; do
-		ref=${rest_ref%%"$newline"*} rest_ref=${rest_ref#*"$newline"}
+	[ "$scope" = all ] || positives=$(printf '%s\n' "$sorted" | sed -n 's/^P //p')
+	case $sorted in *"${newline}C "*) counted=${sorted##*"${newline}C "} && counted=${counted%%"$newline"*} ;; esac
+	case $sorted in *"${newline}S "*) first=${sorted##*"${newline}S "} && first=${first%%"$newline"*} ;; esac
+	rest_ref=$sorted$newline
+	while :; do
+		case $rest_ref in *"${newline}B "*) rest_ref=${rest_ref#*"${newline}B "} ;; *) break ;; esac
+		ref=${rest_ref%%"$newline"*} rest_ref=$newline${rest_ref#*"$newline"}
 		[ -n "$ref" ] || continue
 		line "$common/$ref" && case $line in 'ref: refs/remotes/'*) continue ;; esac
 		dangling=$((dangling + 1))
@@ -1018,11 +1237,10 @@ probe_vouched() {
 
 # revs PROGRAM-ARGS: rev-list over what would die, without what is proven elsewhere.
 unpushed() {
-	{
-		printf '%s\n' "$negatives" | sed -n 's/^\([0-9a-f][0-9a-f]*\).*/^\1/p'
-		[ "$scope" = all ] || printf '%s\n' "$positives"
-		printf '%s\n' "$extra"
-	} | sed '/^$/d' | if [ "$scope" = all ]; then gs rev-list "$@" --stdin --exclude=refs/stash --all; else gs rev-list "$@" --stdin $head; fi 2>/dev/null
+	printf 'not\n%s\nof\n%s\n%s\n' "$negatives" "$positives" "$extra" | awk '
+		/^not$/ { sign = "^"; next }
+		/^of$/ { sign = ""; next }
+		/^[0-9a-f]/ { print sign $1 }' | if [ "$scope" = all ]; then gs rev-list "$@" --stdin --exclude=refs/stash --all; else gs rev-list "$@" --stdin $head; fi 2>/dev/null
 }
 
 # Log entries whose new commit has the old one for a parent, or was made in its
@@ -1033,8 +1251,8 @@ follows='^(commit|rebase|cherry-pick|revert|am|merge|pull|clone|initial)([ :]|$)
 probe_unpushed() {
 	line "$D/HEAD" || line=''
 	headed=$line head=HEAD
-	case $line in
-	'ref: '*) g rev-parse -q --verify HEAD >/dev/null 2>&1 || head='' ;;
+	case $scope$line in
+	'ownref: '*) g rev-parse -q --verify HEAD >/dev/null 2>&1 || head='' ;;
 	esac
 	left=''
 	if [ -f "$D/logs/HEAD" ]; then
@@ -1140,23 +1358,21 @@ inventory() {
 	[ -z "$baseline" ] || probe_baseline
 	record repositories "$repositories"
 	[ "$repositories" -le 400 ] || return 0
-	{
-		probe_mounts
-		probe_borrowers
-		probe_worktrees
-	} &
 	# disposable: lane
-	lane=1
-	while [ "$lane" -le 4 ] && [ "$lane" -le "$repositories" ]; do
-		{
-			number_in_lane=$lane
-			while [ "$number_in_lane" -le "$repositories" ]; do
-				judge "$number_in_lane"
-				number_in_lane=$((number_in_lane + 4))
-			done
-		} &
-		lane=$((lane + 1))
+	first=1
+	while [ "$first" -le 4 ] && [ "$first" -le "$repositories" ]; do
+		set --
+		next=$first
+		while [ "$next" -le "$repositories" ]; do
+			set -- "$@" "$next"
+			next=$((next + 4))
+		done
+		lane "$@" &
+		first=$((first + 1))
 	done
+	probe_mounts
+	probe_borrowers
+	probe_worktrees
 	wait
 	record finished
 }

@@ -18,9 +18,12 @@
 # nobody goes without its mtime, too, which git renews when it wants to write the
 # same once more: its content is what its name says. Inode, size, mode, owner and
 # name stay, so that nothing comes, goes or is replaced unseen.
-# speak DIR: what this host's find and stat say, in $dialect; and the identity of DIR.
+#
+# speak [DIR]: what this host's find and stat say, in $dialect; and the identity of
+# DIR. The find of printf knows -lname, too.
 speak() {
-	identity=$(find "$1" -maxdepth 0 -printf '%y %i %s %m %U %n %T@ %C@ %D\n' 2>/dev/null)
+	set -- "${1:-/}"
+	identity=$(find "$1" -maxdepth 0 ! -lname / -printf '%y %i %s %m %U %n %T@ %C@ %D\n' 2>/dev/null)
 	case $identity in
 	'd '[0-9]*)
 		dialect='printf' device=${identity##* } inode=${identity#d }
@@ -61,9 +64,9 @@ listing() {
 	case $dialect in
 	printf)
 		find . -path . -printf 'top %y %i %m %T@\n' -o \
-			-path "*$newline*" \( -name .git -o -name objects -type d \) -printf 'newline-repository %i %C@\n' -o \
-			-path "*$newline*" -printf 'newline %y %i %s %m %U %n %T@ %C@\n' -o \
-			-printf '%y %i %s %m %U %n %T@ %C@ %p\n' 2>/dev/null </dev/null || walked=1
+			! -path "*$newline*" -printf '%y %i %s %m %U %n %T@ %C@ %p\n' -o \
+			\( -name .git -o -name objects -type d \) -printf 'newline-repository %i %C@\n' -o \
+			-printf 'newline %y %i %s %m %U %n %T@ %C@\n' 2>/dev/null </dev/null || walked=1
 		;;
 	stat-c)
 		stat -c 'top %A %i %a %y' . 2>/dev/null || walked=1
@@ -107,9 +110,12 @@ tree() {
 }
 
 # manifest DIR [OUTSIDE...]: the same for DIR and for directories elsewhere
-# whose state belongs to it. The digest is DIR's own, or over all of them.
+# whose state belongs to it. The digest is DIR's own, or over all of them; the
+# entries of DIR alone are in $entries.
 manifest() {
 	tree "$1"
+	# shellcheck disable=SC2034 # the removal tells it
+	entries=$count
 	shift
 	[ $# -eq 0 ] && return
 	digests=$digest total=$count all=$walked

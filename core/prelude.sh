@@ -85,6 +85,19 @@ field() {
 	esac
 }
 
+# system, node, ourselves: what the host is, what it is called and who we are, in
+# $system, $node and $uid. Linux tells without a program.
+system() { { [ -r /proc/sys/kernel/ostype ] && read -r system </proc/sys/kernel/ostype; } || system=$(uname -s 2>/dev/null); }
+node() { { [ -r /proc/sys/kernel/hostname ] && read -r node </proc/sys/kernel/hostname; } || node=$(uname -n 2>/dev/null); }
+ourselves() {
+	uid=''
+	[ ! -r /proc/self/status ] || while read -r key _ uid _; do
+		[ "$key" != Uid: ] || break
+		uid=''
+	done </proc/self/status
+	case $uid in '' | *[!0-9]*) uid=$(id -u 2>/dev/null) ;; esac
+}
+
 # runs PID: a process of that number is there, be it another user's. One that
 # ended and was not waited for runs nothing, unless threads of it still do.
 runs() {

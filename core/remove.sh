@@ -34,7 +34,7 @@ quarantine() {
 	(
 		ulimit -c 0
 		ulimit -f 0
-		mv -f -- "../$segment" q
+		exec mv -f -- "../$segment" q
 	) >/dev/null 2>&1
 	case $plan in *' closed') [ -L q ] || chmod u-w q 2>/dev/null ;; esac
 	look .. "$segment"
@@ -80,7 +80,6 @@ busy() {
 }
 
 main() {
-	speak /
 	tasks=$root/tasks
 	now=$(date +%s)
 	[ -n "$expected" ] && [ -n "$taken" ] || ended unasked
@@ -90,14 +89,15 @@ main() {
 	look . "$segment"
 	[ "$seen" = directory ] || ended "target_$seen"
 	there "./$holder" && occupied
-	same "./$segment" "$expected" || ended replaced
+	speak "./$segment"
+	[ "$identity" = "$expected" ] || ended replaced
 	identity .
 	[ "$device" = "${expected% *}" ] || ended mount "$tasks/$segment"
 	mounted "$tasks/$segment" || ended no_mounts
 	[ -z "$mount" ] || ended mount "$mount"
-	uid=$(id -u)
-	foreign=$(find "./$segment" ! -user "$uid" -print 2>/dev/null | sed 1q)
-	[ -z "$foreign" ] || ended foreign "$foreign"
+	ourselves
+	foreign=$(find "./$segment" ! -user "$uid" -print 2>/dev/null)
+	[ -z "$foreign" ] || ended foreign "${foreign%%"$newline"*}"
 	busy "./$segment" "$tasks/$segment"
 	[ -z "$lives" ] || ended live "$lives"
 
@@ -105,7 +105,7 @@ main() {
 		there "./$holder" && occupied
 		ended no_holder
 	}
-	cd -P "./$holder" 2>/dev/null && [ "$(pwd -P)" = "$tasks/$holder" ] || ended no_holder
+	cd -P "./$holder" 2>/dev/null && [ "$PWD" = "$tasks/$holder" ] || ended no_holder
 	claim remove || ended busy
 	survey
 	[ "$mine" = 1 ] && [ "$state" = empty ] && [ -z "$plan" ] || {

@@ -42,7 +42,7 @@ newer() {
 }
 
 main() {
-	speak /
+	speak
 	tasks=$root/tasks
 	now=$(date +%s)
 	case $now in '' | *[!0-9]*) ended unseen clock ;; esac
@@ -53,7 +53,7 @@ main() {
 	absent) ended other none ;;
 	*) ended contradictory no_directory ;;
 	esac
-	cd -P "./$holder" 2>/dev/null && [ -r . ] && [ "$(pwd -P)" = "$tasks/$holder" ] || ended contradictory unreadable
+	cd -P "./$holder" 2>/dev/null && [ -r . ] && [ "$PWD" = "$tasks/$holder" ] || ended contradictory unreadable
 	claimed
 	if [ "$last" -gt 0 ] && alive "g$last"; then ended alive "$claim"; fi
 	survey

@@ -15,7 +15,7 @@ func TestThePreludeAndTheManifestSayTheSameInEveryShell(t *testing.T) {
 	for c := ' '; c <= '~'; c++ {
 		printable += string(c)
 	}
-	script := preludeShell + manifestShell + "speak /\nopening x\nmanifest " + quote(dir) + "\nrecord tree \"$digest\" \"$count\" \"$walked\"\n" +
+	script := preludeShell + manifestShell + "speak\nopening x\nmanifest " + quote(dir) + "\nrecord tree \"$digest\" \"$count\" \"$walked\"\n" +
 		"for v in 'a b' /x/y '' " + quote(printable[:60]) + " " + quote(printable[60:]) + " " + quote(printable) + " 'h\xc3\xa4 '; do field \"$v\"; record word \"$field\"; done\n" +
 		"record git \"$(env | sed -n 's/^GIT_\\([A-Z_]*\\)=.*/\\1/p' | sort | tr '\\n' ,)${GIT_DIR-gone}${GIT_X-gone}\"\nclosing\n"
 	words := []string{"a b", "/x/y", "", printable[:60], printable[60:], printable, "h\xc3\xa4 "}
