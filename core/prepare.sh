@@ -36,7 +36,7 @@ here=$PWD
 came='' untouched=yes
 
 # nameless: takes whoever logs in, and the password, out of the URLs in a text.
-nameless() { sed 's,://[^/@ ]*@,://,g'; }
+nameless() { sed 's,://[^/ ]*@,://,g'; }
 
 # checkout URL BASE PLACE: the current directory becomes a checkout, or is found as
 # one. While every checkout was made here and now, what the remotes have is put
@@ -56,7 +56,7 @@ checkout() {
 		test -z "$others" || cannot "$PWD is no checkout and holds other things, such as $others"
 		git init -q . >/dev/null 2>&1 && git remote add origin "$1" 2>/dev/null || cannot "$PWD cannot be made a repository"
 	fi
-	why=$(git fetch -q --no-tags origin '+refs/heads/*:refs/remotes/origin/*' 2>&1) || cannot "$(printf '%s cannot be fetched: %s' "$1" "$(printf %s "$why" | tail -n 1 | cut -c 1-300)" | nameless)"
+	why=$(git fetch -q --no-tags origin '+refs/heads/*:refs/remotes/origin/*' 2>&1) || cannot "$(printf '%s cannot be fetched: %s' "$1" "$(printf '%s\n' "$why" | tr -d '\r' | grep -vi '^warning' | head -n 1 | cut -c 1-300)" | nameless)"
 	base=$2
 	if test -z "$base"; then
 		git remote set-head origin -a >/dev/null 2>&1

@@ -158,7 +158,7 @@ func TestALaunchThatWasCutOffIsFinishedByTheNext(t *testing.T) {
 	if err := os.Rename(filepath.Join(base, "main.git"), away); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Launch(t.Context(), b.order); err == nil || !strings.Contains(err.Error(), "cannot be fetched") {
+	if _, err := l.Launch(t.Context(), b.order); err == nil || !strings.Contains(err.Error(), "cannot be fetched: fatal: ") || strings.Contains(err.Error(), "and the repository exists") {
 		t.Fatalf("%v", err)
 	}
 	if err := os.Rename(away, filepath.Join(base, "main.git")); err != nil {
