@@ -44,12 +44,24 @@ func TestEveryRecordedInventoryIsTold(t *testing.T) {
 		if evidence.Safe() {
 			safe++
 		}
+		for _, says := range c.Answer {
+			if says[0] >= 'a' && says[0] <= 'z' || !strings.HasSuffix(says, ".") {
+				t.Errorf("%s: %q is no sentence", file, says)
+			}
+		}
 		if says := c.Answer[0] == "Nothing would be lost."; says != evidence.Safe() || !says && len(c.Findings) == 0 {
 			t.Errorf("%s: %q with %d findings, and it is safe: %v", file, c.Answer, len(c.Findings), evidence.Safe())
 		}
 	}
 	if safe < 40 {
 		t.Errorf("only %d were safe", safe)
+	}
+}
+
+func TestALookAtADirectoryAloneIsNotToldAsAnEndedTask(t *testing.T) {
+	looked := strings.Join(replay.Tell(core.Record{Snapshot: core.Snapshot{JobID: "inspect", TaskID: "inspect", Attempt: 1, Target: core.Target{Enabled: true}}}).Opening, " ")
+	if strings.Contains(looked, "ended (") || !strings.HasPrefix(looked, "Only the directory was asked about: ") || !strings.Contains(looked, "Attempt 1 of job inspect") {
+		t.Error(looked)
 	}
 }
 

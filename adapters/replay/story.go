@@ -43,9 +43,12 @@ func Tell(r core.Record) Story {
 func opening(s core.Snapshot) []string {
 	says := []string{fmt.Sprintf("Task %s ended (%s).", s.TaskID, s.Trigger),
 		fmt.Sprintf("Attempt %d of job %s looked at its directory on %s.", s.Attempt, s.JobID, time.Unix(s.At, 0).UTC().Format("2 January 2006 at 15:04 UTC"))}
-	if s.Target.Enabled {
+	switch {
+	case s.JobID == "inspect" && s.TaskID == "inspect": // reclaim inspect: of the directory alone
+		says = append([]string{"Only the directory was asked about: that its task has ended, owns it and had opted in is taken as given."}, says[1:]...)
+	case s.Target.Enabled:
 		says = append(says, "When it was made, the executor profile had opted in.")
-	} else {
+	default:
 		says = append(says, "When it was made, the executor profile had not opted in.")
 	}
 	if s.Target.Disposable != "" {
@@ -267,7 +270,11 @@ func (c *Chapter) inventory(e core.Evidence) {
 	}
 	c.Answer = []string{verdict, fmt.Sprintf("%s in %d entries; checkouts judged: %d.", Size(e.Bytes), e.Entries, len(e.Checkouts))}
 	c.Answer = append(c.Answer, Excused(e.Excused)...)
-	c.Answer = append(c.Answer, e.Notes...)
+	for _, note := range e.Notes { // they begin small and end open
+		if note != "" {
+			c.Answer = append(c.Answer, sentence(strings.ToUpper(note[:1])+note[1:]))
+		}
+	}
 }
 
 // Excused tells what build output goes as well, a sentence a kind.
