@@ -33,7 +33,7 @@ type demoCommand struct {
 func (demoCommand) Help() string {
 	return `Makes repositories and task directories in a temporary folder, starts a loopback
 SSH server with its own key, and has the durable job judge and remove them over
-SSH with a pinned key. Needs Go and git and touches nothing outside its folder.
+SSH with a pinned key. Needs git and touches nothing outside its folder.
 Exit status 0 only if every outcome is the expected one and every record replays.
 
 Examples:

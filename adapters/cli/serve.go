@@ -144,7 +144,7 @@ func (c serveCommand) access(t *terminal) (web.Access, error) {
 		a.Proxies = append(a.Proxies, proxy)
 	}
 	if err := a.Check(c.Listen); err != nil {
-		return a, usage("%w", err)
+		return a, usage("%w; see --listen, --token-file, --trust-proxy and --trust-header in reclaim serve --help", err)
 	}
 	return a, nil
 }

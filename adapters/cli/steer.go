@@ -137,7 +137,11 @@ func (t *terminal) jobTable(jobs []ports.Job, now time.Time) {
 func (t *terminal) jobStory(j ports.Job, now time.Time) {
 	v := viewJob(j)
 	t.printf("%s  job %s, task %s (%s)\n", t.paint(stateStyle(string(v.State)), string(v.State)), clean(v.ID), clean(v.TaskID), clean(string(v.Trigger)))
-	line := fmt.Sprintf("made %s, attempted %d times", ago(j.CreatedAt, now), v.Attempts)
+	times := fmt.Sprintf("%d times", v.Attempts)
+	if v.Attempts == 1 {
+		times = "once"
+	}
+	line := fmt.Sprintf("made %s, attempted %s", ago(j.CreatedAt, now), times)
 	if v.Next != "" {
 		line += ", next " + ago(j.NextAttemptAt, now)
 	}
@@ -204,7 +208,14 @@ func at(what string, err error) error {
 	case errors.Is(err, ports.ErrNotFound):
 		return usage("%s: there is none", what)
 	}
-	return fmt.Errorf("%s: %s", what, sentence(err))
+	said := sentence(err)
+	if errors.Is(err, ports.ErrRefused) { // that it is refused is plain from what it says
+		said = strings.TrimSuffix(strings.TrimPrefix(said, "refused: "), ": refused")
+	}
+	if strings.HasPrefix(said, "the "+what+" ") {
+		return errors.New(said)
+	}
+	return fmt.Errorf("%s: %s", what, said)
 }
 
 type jobsCommand struct {
@@ -222,6 +233,9 @@ func (jobsCommand) Help() string {
 }
 
 func (c jobsCommand) Run(ctx context.Context, t *terminal) error {
+	if c.Limit < 1 {
+		return usage("--limit is %d; it must be at least 1", c.Limit)
+	}
 	desk, done, err := t.desk(ctx, c.DB)
 	if err != nil {
 		return err
@@ -588,9 +602,13 @@ func kindWords() string {
 }
 
 func (profileSetCommand) Help() string {
-	text := "What the kinds of build output mean. Each is judged by what its tool leaves, only where a tracked\n.gitignore excludes it, and never with a person's file, a secret or a repository in it:\n\n"
+	text := "What the kinds of build output mean. Each is judged by what its tool leaves,\nonly where a tracked .gitignore excludes it, and never with a person's file, a\nsecret or a repository in it:\n\n"
 	for _, kind := range core.DisposableKinds() {
-		text += fmt.Sprintf("  %-9s %s\n", kind.Word, kind.Means)
+		word := kind.Word
+		for _, line := range wrap(kind.Means, width-14) {
+			text += fmt.Sprintf("  %-9s %s\n", word, line)
+			word = ""
+		}
 	}
 	return text
 }

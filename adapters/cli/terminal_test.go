@@ -73,6 +73,14 @@ func TestTablesFitEightyColumns(t *testing.T) {
 	}
 }
 
+func TestTheKindsOfBuildOutputFitEightyColumnsOfHelp(t *testing.T) {
+	for _, line := range strings.Split(profileSetCommand{}.Help(), "\n") {
+		if len(line) > width-2 { // the parser moves such a block by two
+			t.Errorf("%d: %s", len(line), line)
+		}
+	}
+}
+
 func TestColourIsForTerminalsThatWantIt(t *testing.T) {
 	var out bytes.Buffer
 	terminal := newTerminal(Invocation{Stdout: &out})

@@ -19,7 +19,7 @@ import (
 type workCommand struct {
 	DB      string   `name:"db" placeholder:"DSN" help:"${db}"`
 	Once    bool     `help:"Run everything due, then end."`
-	Observe bool     `help:"Judge everything and begin nothing: no job is taken, no directory touched."`
+	Observe bool     `help:"Judge everything and begin nothing: no job is taken, no directory touched and no agent stopped, so that one that still runs keeps its directory here."`
 	PerHost int      `default:"4" help:"Jobs at once on one host."`
 	Policy  []string `placeholder:"FILE" sep:"none" help:"An operator's policy to ask as well; may be given more than once."`
 	JSON    bool     `help:"Print one JSON document; needs --once."`

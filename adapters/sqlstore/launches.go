@@ -177,7 +177,7 @@ func (s *Store) starting(ctx context.Context, tx *sql.Tx, task, executor, profil
 		return err
 	}
 	if len(into.Repositories) == 0 {
-		return fmt.Errorf("%w: no repository is known for it", ports.ErrRefused)
+		return fmt.Errorf("%w: no repository is known for it; name one", ports.ErrRefused)
 	}
 	if into.Inputs.Executor, err = s.config(ctx, tx, "executors", executor); err != nil {
 		return err

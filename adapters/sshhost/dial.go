@@ -61,7 +61,7 @@ func (d *Dialer) connect(ctx context.Context, target core.Target) (*connection, 
 		address.User = d.options.User
 	}
 	if address.User == "" {
-		return nil, refuse(core.AuthFailed, "host %s: no user is recorded, and USER is not set for the backend", address.dialled())
+		return nil, refuse(core.AuthFailed, "host %s: no user is recorded, and USER is not set here; write it as user@host", address.dialled())
 	}
 	hops, err := d.options.hops(target.ProxyJump)
 	if err != nil {
