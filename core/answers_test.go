@@ -457,6 +457,9 @@ func TestATargetThatIsNoDirectoryIsJudgedByItsShapeAlone(t *testing.T) {
 		}
 	}
 	// Nothing said at all.
+	if e := labInventory.Judge(Said{Body: "reclaim 1 inventory\n"}); !strings.Contains(e.Findings[0].Detail, "not well formed") {
+		t.Errorf("%+v", e)
+	}
 	for _, said := range []Said{{}, {Body: "\n"}, {Body: "reclaim 1 inventory\nend 0\n"}, {Body: "reclaim 1 inventory\nsum 1 2\nend 1\n"}} {
 		if e := labInventory.Judge(said); e.Safe() || e.Complete || len(e.Findings) == 0 {
 			t.Errorf("%q: %+v", said.Body, e)
@@ -469,6 +472,14 @@ func TestMoreFindingsThanAreToldAreCounted(t *testing.T) {
 	at := slices.Index(lines, "repositories 1")
 	lines[at] = "repositories 100"
 	e := labInventory.Judge(sealed(lines))
+	lines[at] = "repositories 61" // 60 of which are not there
+	if e := labInventory.Judge(sealed(lines)); len(e.Findings) != maxFindings || strings.Contains(e.Findings[maxFindings-1].Detail, "more") {
+		t.Errorf("%d: %s", len(e.Findings), e.Findings[len(e.Findings)-1].Detail)
+	}
+	lines[at] = "repositories 62"
+	if e := labInventory.Judge(sealed(lines)); len(e.Findings) != maxFindings || !strings.HasSuffix(e.Findings[maxFindings-1].Detail, "(and 1 more findings)") {
+		t.Errorf("%d: %s", len(e.Findings), e.Findings[len(e.Findings)-1].Detail)
+	}
 	if len(e.Findings) != maxFindings || !strings.HasSuffix(e.Findings[maxFindings-1].Detail, "(and 39 more findings)") {
 		t.Errorf("%d: %s", len(e.Findings), e.Findings[len(e.Findings)-1].Detail)
 	}

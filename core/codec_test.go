@@ -19,17 +19,19 @@ func TestAC_D27_ARecordWithADoubledKeyOrOneInAnotherCaseIsRefused(t *testing.T) 
 		t.Fatalf("%v\n%s", err, raw)
 	}
 	for name, row := range map[string]struct{ from, to, says string }{
-		"twice at the top":       {`"version":`, `"version":1,"version":`, `"version" stands twice`},
-		"twice below":            {`"enabled":true`, `"enabled":false,"enabled":true`, `"snapshot.target.enabled" stands twice`},
-		"twice, one escaped":     {`"enabled":true`, `"enabled":false,"enable\u0064":true`, `"snapshot.target.enabled" stands twice`},
-		"another case":           {`"enabled":true`, `"Enabled":true`, `"snapshot.target.Enabled" is unknown`},
-		"beside its variant":     {`"enabled":true`, `"enabled":false,"ENABLED":true`, `"snapshot.target.ENABLED" is unknown`},
-		"the long s":             {`"host":`, `"ho` + "\u017f" + `t":"evil","host":`, "is unknown"},
-		"in the transcript":      {`"ending":"recorded"`, `"ending":"failed","ending":"recorded"`, `"transcript[0].answer.ending" stands twice`},
-		"in another case there":  {`"ending":"recorded"`, `"Ending":"recorded"`, `"transcript[0].answer.Ending" is unknown`},
-		"a label twice":          {`"team":"y"`, `"team":"y","team":"n"`, `"snapshot.labels.team" stands twice`},
-		"an unknown key, plain":  {`"enabled":true`, `"enabeld":true`, "enabeld"},
-		"a question asked twice": {`"ask":"begin"`, `"ask":"owner","ask":"begin"`, `"transcript[0].ask" stands twice`},
+		"twice at the top":        {`"version":`, `"version":1,"version":`, `"version" stands twice`},
+		"twice below":             {`"enabled":true`, `"enabled":false,"enabled":true`, `"snapshot.target.enabled" stands twice`},
+		"twice, one escaped":      {`"enabled":true`, `"enabled":false,"enable\u0064":true`, `"snapshot.target.enabled" stands twice`},
+		"another case at the top": {`"core":`, `"Core":`, `"Core" is unknown`},
+		"another case in a list":  {`"ask":"begin"`, `"Ask":"begin"`, `"transcript[0].Ask" is unknown`},
+		"another case":            {`"enabled":true`, `"Enabled":true`, `"snapshot.target.Enabled" is unknown`},
+		"beside its variant":      {`"enabled":true`, `"enabled":false,"ENABLED":true`, `"snapshot.target.ENABLED" is unknown`},
+		"the long s":              {`"host":`, `"ho` + "\u017f" + `t":"evil","host":`, "is unknown"},
+		"in the transcript":       {`"ending":"recorded"`, `"ending":"failed","ending":"recorded"`, `"transcript[0].answer.ending" stands twice`},
+		"in another case there":   {`"ending":"recorded"`, `"Ending":"recorded"`, `"transcript[0].answer.Ending" is unknown`},
+		"a label twice":           {`"team":"y"`, `"team":"y","team":"n"`, `"snapshot.labels.team" stands twice`},
+		"an unknown key, plain":   {`"enabled":true`, `"enabeld":true`, "enabeld"},
+		"a question asked twice":  {`"ask":"begin"`, `"ask":"owner","ask":"begin"`, `"transcript[0].ask" stands twice`},
 	} {
 		spoilt := strings.Replace(string(raw), row.from, row.to, 1)
 		if spoilt == string(raw) {

@@ -3,10 +3,13 @@ package core
 import (
 	"encoding/json"
 	"errors"
+	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -164,7 +167,7 @@ func TestWhatAnAttemptAsksIsWhatItsSnapshotAndTheHostSaid(t *testing.T) {
 	}
 	with := lab()
 	with.Target.Disposable = "node"
-	if DigestFor(with) == DigestFor(lab()) || DigestFor(lab()) != Digest() {
+	if len(DigestFor(with)) != 16 || DigestFor(with) == DigestFor(lab()) || DigestFor(lab()) != Digest() {
 		t.Error("a digest does not tell one inventory from another")
 	}
 }
@@ -244,6 +247,32 @@ func TestANestedRepositoryIsJudgedAsWhatItIs(t *testing.T) {
 	lines[slices.Index(lines, "unpushed 1 0 0")] = "unpushed 1 0 1"
 	if e := labInventory.Judge(sealed(lines)); e.Checkouts[0].Reason != ProbeFailed || e.Checkouts[0].Verdict != "kept" || e.Findings[0].Reason != ProbeFailed || e.Findings[2].Reason != UnpushedCommits {
 		t.Errorf("%+v", e)
+	}
+	// A record that is not there takes nothing away from what the others say.
+	lines = linesOf(answer(t, "clean-pushed"))
+	lines[slices.Index(lines, "unpushed 1 0 0")] = "unpushed 1 0 1"
+	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "hidden 1 0 0 0 0" })
+	if e := labInventory.Judge(sealed(lines)); len(e.Findings) != 2 || e.Findings[1].Checkout != "." || e.Findings[1].Cure[0].Run == "" || e.Complete {
+		t.Errorf("%+v", e)
+	}
+	// A branch is named before HEAD.
+	lines = linesOf(answer(t, "clean-pushed"))
+	at := slices.Index(lines, "unpushed 1 0 0")
+	lines = slices.Replace(lines, at, at+1, "sample 1 holder =refs/notes/n", "sample 1 holder =refs/heads/it@s", "sample 1 holder =HEAD", "unpushed 1 0 1")
+	if f := labInventory.Judge(sealed(lines)).Findings[0]; f.Cause != OnBranch || f.Cure[0].Run != `git -C '/srv/lab/tasks/task-7' push origin 'it@s'` {
+		t.Errorf("%+v", f)
+	}
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "sample 1 holder =refs") })
+	if f := labInventory.Judge(sealed(lines)).Findings[0]; f.Cause != Detached || f.Cure[0].Run != `git -C '/srv/lab/tasks/task-7' push origin HEAD:refs/heads/rescued` {
+		t.Errorf("%+v", f)
+	}
+	linked := labInventory.Judge(answer(t, "wt-target-clean")).Manifest
+	if want := (Manifest{Device: "65024", Inode: "10029258", Digest: "82e6dfa57c85e2b79c100d82fb940e46720466fc", Count: 17, Outside: []string{"/srv/lab/other/cache/.git/worktrees/task-7"},
+		Registrations: []Registration{{CommonDir: "/srv/lab/other/cache/.git", Name: "task-7", GitDirFile: "/srv/lab/tasks/task-7/.git"}}}); !cmp.Equal(want, linked) {
+		t.Error(cmp.Diff(want, linked))
+	}
+	if e := labInventory.Judge(sealed(nested("bare", "tracked"))); !slices.ContainsFunc(e.Notes, func(n string) bool { return strings.HasPrefix(n, `"sub" is a bare repository`) }) {
+		t.Errorf("%q", e.Notes)
 	}
 	r := &reading{q: labInventory}
 	if r.where() != "/srv/lab/tasks/task-7" {
@@ -399,6 +428,20 @@ func TestALaunchIsProjectedFromWhatCanBeRead(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	odd = base()
+	odd.Executor, odd.Task = nil, nil
+	if got := project(t, odd); got["ssh_host"] != "" || got["note"] != nil {
+		t.Errorf("%v", got)
+	}
+	for key, bare := range map[string]string{"\u212aey": "key", "\u017fsh": "ssh", "ＳＳＨ＿ｈ": "sshh", "a-B_c 9\u00e9!": "abc9"} {
+		if got := bareKey(key); got != bare {
+			t.Errorf("%q is %q", key, got)
+		}
+	}
+	if raw, err := WithLaunched([]byte(`{"ssh_host_alias":"al","x":1}`), Target{Host: "h", User: "u", IdentitySource: "file", IdentityFile: "k", ProxyJump: "j", TaskDir: "/d"}, map[string]string{"b": "2", "a": "1"}); err != nil ||
+		string(raw) != `{"x":1,"ssh_host":"h","ssh_port":"22","ssh_user":"u","ssh_identity_source":"file","ssh_identity_file":"k","ssh_proxy_jump":"j","ssh_remote_task_dir":"/d","a":"1","b":"2"}` {
+		t.Errorf("%s %v", raw, err)
+	}
+	odd = base()
 	odd.Executor = []byte(`[]`)
 	if raw, err := Project(odd); err == nil || raw != nil {
 		t.Errorf("%s", raw)
@@ -474,6 +517,80 @@ func TestAnOddAnswerAboutACleanupScriptIsNoEnd(t *testing.T) {
 	} {
 		if got, why := (RunHook{}).Judge(row.said); got != row.want || !strings.Contains(why, row.says) || (why == "") != (row.want == HookRan) {
 			t.Errorf("%q: %s %s", row.said.Body, got, why)
+		}
+	}
+}
+
+func TestWhoeverBarsARemovalIsNamedWithWhatToDo(t *testing.T) {
+	for _, row := range []struct {
+		f            Finding
+		detail, cure string
+	}{
+		{claimed(Claim{TaskID: "t-2", Host: "h", TaskDir: "/d"}), `task "t-2" goes on`, `archive or delete task "t-2"`},
+		{claimed(Claim{TaskID: " ", Host: "h", TaskDir: "/d"}), "names no task", "see whose executors_running row it is"},
+		{claimed(Claim{TaskID: "t-2", TaskTerminal: true, Host: "h", TaskDir: "/d"}), `task "t-2" has ended but had not opted in`, "look through the directory by hand"},
+		{borrowed(Borrower{SessionID: "s", TaskID: "t-2", State: "IDLE"}), `session "s" ("IDLE") of task "t-2" runs in this task's environment`, `archive or delete task "t-2"`},
+		{borrowed(Borrower{SessionID: "s", TaskID: "t-2", State: "IDLE", Lender: "t-3"}), `the environment of task "t-3"`, `archive or delete task "t-2"`},
+		{borrowed(Borrower{SessionID: "s", State: "IDLE"}), "names no task", "see whose session it is"},
+	} {
+		if !strings.Contains(row.f.Detail, row.detail) || len(row.f.Cure) != 1 || !strings.Contains(row.f.Cure[0].What, row.cure) || row.f.Reason != Shared {
+			t.Errorf("%+v", row.f)
+		}
+	}
+	for host, want := range map[string]string{"LOCALHOST.": "localhost", "127.0.0.2": "localhost", "[::1]": "localhost", "::ffff:10.0.0.1": "10.0.0.1", "fe80::0:1": ":fe81", " Build.Example. ": "build.example", "": ""} {
+		if got := canonicalHost(host); got != want {
+			t.Errorf("%q is %q", host, got)
+		}
+	}
+}
+
+// A skip that does not count yet says when it will.
+func TestASkipAfterABeginSaysWhenItWillCount(t *testing.T) {
+	s := lab()
+	s.Begun, s.BegunUntil = true, 1700000041
+	step, _ := upTo(t, s, allowed(), greets("symlink", "none"))
+	if f, _ := step.(Done).Outcome.(Failed); f.Fault != Busy || !strings.Contains(f.Detail, "may still start within 42 seconds") || !strings.Contains(f.Detail, "the target is a symbolic link") {
+		t.Errorf("%+v", step)
+	}
+	for until, want := range map[int64]string{1700000000: "failed busy", 1699999999: "skipped not_a_checkout target_is_symlink"} {
+		s.BegunUntil = until
+		if step, _ := upTo(t, s, allowed(), greets("symlink", "none")); word(step) != want {
+			t.Errorf("%d: %s", until, word(step))
+		}
+	}
+}
+
+// What is sent about build output is written down whole, so that a change of the
+// table is seen as the shell and awk it becomes. go test ./core -run WrittenDown -update
+// writes it anew.
+func TestTheTablesOfBuildOutputAreWrittenDown(t *testing.T) {
+	var b strings.Builder
+	for _, kinds := range []string{everyKind(), "rust", "cachedir"} {
+		tables := heapTables(slices.DeleteFunc(heapRows(), func(r heapRow) bool { _, asked := r.allowed(kinds); return !asked }))
+		for _, name := range slices.Sorted(maps.Keys(tables)) {
+			b.WriteString("== " + kinds + ": " + name + "\n" + tables[name])
+		}
+	}
+	const file = "testdata/build_output.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(b.String(), "\n")); diff != "" {
+		t.Error(diff)
+	}
+	parts, woven := disposableParts("rust"), woven("a\n\t# disposable: heaps\nb\n", map[string]string{"heaps": "x\n"})
+	if woven != "a\nx\nb\n" {
+		t.Errorf("%q", woven)
+	}
+	for name, text := range parts {
+		if name != "" && (strings.Contains(text, "# table:") || strings.Contains(text, "# disposable:")) {
+			t.Errorf("the part %q is not whole", name)
 		}
 	}
 }

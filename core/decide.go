@@ -370,24 +370,24 @@ func (a *attempt) settled(dir taskpath.Dir, greeting Greeting) (Presence, Step) 
 	case NoHolder:
 		return greeting.Target, nil
 	case HolderAlive:
-		return CannotSee, Done{fail(Busy, "another removal of this directory is at work on the host: "+greeting.Note)}
+		return "", Done{fail(Busy, "another removal of this directory is at work on the host: "+greeting.Note)}
 	case HolderEmpty, HolderQuarantined, HolderCommitted:
 	default:
-		return CannotSee, Done{fail(HalfRemoved, "what an earlier removal left contradicts itself; nothing was touched: "+greeting.Note,
+		return "", Done{fail(HalfRemoved, "what an earlier removal left contradicts itself; nothing was touched: "+greeting.Note,
 			Remedy{What: "look at " + holderName(dir.Segment()) + " beside the directory by hand"})}
 	}
 	q := Settle{Root: dir.Root(), Segment: dir.Segment(), Holder: greeting.Holder}
 	heard, pending := ask[Heard](a, q)
 	if pending != nil {
-		return CannotSee, pending
+		return "", pending
 	}
 	said, end := sent(heard, "putting right what an earlier removal left")
 	if end != nil {
-		return CannotSee, end
+		return "", end
 	}
 	settlement, failed := q.Judge(said)
 	if failed != nil {
-		return CannotSee, Done{*failed}
+		return "", Done{*failed}
 	}
 	if settlement.Finished && settlement.Target == Absent {
 		return Absent, Done{Removed{Detail: "an interrupted removal was finished", Bytes: settlement.Bytes, Entries: settlement.Entries}}

@@ -283,7 +283,6 @@ func disposableParts(setting string) map[string]string {
 		}
 		parts[name] += line
 	}
-	delete(parts, "")
 	return parts
 }
 

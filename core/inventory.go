@@ -94,17 +94,16 @@ func (q Inventory) Script() Script {
 }
 
 // A row of the inventory: one kind of record. The shell function probe_PROBE in
-// inventory.sh prints it; Judge refuses an answer in which a required row is
-// missing, doubled or not of its words, and reads it by keep.
+// inventory.sh prints it; Judge refuses an answer in which a row that must be
+// there is missing, doubled or not of its words, and reads it by keep.
 type row struct {
-	record   string
-	probe    string
-	of       subject
-	required bool
-	words    string // n number, t text, w bare word, * any bare words
-	safe     string
-	why      string
-	keep     func(*reading, cells)
+	record string
+	probe  string
+	of     subject
+	words  string // n number, t text, w bare word, * any bare words
+	safe   string
+	why    string
+	keep   func(*reading, cells)
 }
 
 type subject int
@@ -121,43 +120,43 @@ const (
 
 func inventoryRows() []row {
 	return []row{
-		{"host", "host", wholeTarget, true, "twwt", "git 2.20 or newer", "an old git answers wrongly or writes", keepHost},
-		{"shape", "shape", wholeTarget, true, "w", "directory", "links and missing parts make every other answer speak of something else", keepShape},
-		{"identity", "manifest", wholeTarget, true, "ww", "device and inode", "what is removed must be what was judged", keepIdentity},
-		{"tree", "manifest", settledTrees, false, "twnnnnnnnnn", "walked, nothing foreign, dark, newline-named, linked, locked", "one pass over every entry, taken before any judging", keepTree},
-		{"outside", "manifest", settledTrees, false, "tw", "told", "a repository directory elsewhere belongs to the manifest", keepOutside},
-		{"manifest", "manifest", wholeTarget, true, "wn", "a digest", "compare-and-remove", keepManifest},
-		{"live", "live", wholeTarget, true, "wnnn", "0, no session alive, no odd pid file", "somebody is working there", keepLive},
-		{"mounts", "mounts", wholeTarget, true, "w", "0", "a removal walks through mounts", keepMounts},
-		{"borrowers", "borrowers", wholeTarget, true, "nn", "0 0", "a sibling that needs our objects or repository would break", keepBorrowers},
-		{"worktrees", "worktrees", wholeTarget, true, "nnnn", "none elsewhere, locked or broken", "another directory's checkout would break", keepWorktrees},
-		{"baseline", "baseline", wholeTarget, false, "w", "told, where a launch recorded one", "what its remotes had before any agent ran is not local", keepBaseline},
-		{"repositories", "", wholeTarget, true, "n", "at most 400", "bounded", keepRepositories},
-		{"finished", "", wholeTarget, true, "", "there", "the script came to its end", nil},
-		{"repository", "", everyRepo, true, "wt", "told", "every repository at any depth", nil},
-		{"checkout", "checkout", everyRepo, true, "w", "itself", "an enclosing or redirected repository answers for another tree", keepCheckout},
-		{"registration", "registration", linkedTree, true, "wwwttt", "mutual, not locked", "the registration must be this directory's own", keepRegistration},
-		{"operations", "operations", judgedRepo, true, "nn*", "none", "stopped work lives only in the git directory", keepOperations},
-		{"settings", "settings", judgedRepo, true, "nn", "0 or 1, nothing odd", "filters must be overridden, fetch rules known", keepSettings},
-		{"files", "files", workTree, true, "nnnnnnnnn", "exit 0 and nothing left after the excuses", "uncommitted, untracked and ignored content", keepFiles},
-		{"hidden", "hidden", workTree, true, "nnnn", "no difference, no loose file", "index flags and submodule directories hide content from status", keepHidden},
-		{"index", "files", noWorkTree, true, "n", "0", "what was staged in a submodule that is checked out no more", keepIndex},
-		{"remotes", "remotes", judgedRepo, true, "nnnnn", "told", "only a remote that leads away proves a push", keepRemotes},
-		{"refs", "refs", judgedRepo, true, "nnnnnnnn", "no stash, nothing loose, odd or dangling", "what is not a commit is not counted as unpushed", keepRefs},
-		{"vouched", "vouched", judgedRepo, true, "nn", "told", "a local remote proves only what it still holds", nil},
-		{"unpushed", "unpushed", judgedRepo, true, "nn", "0 0", "commits that no trusted tracking ref holds", keepUnpushed},
-		{"abandoned", "unpushed", judgedRepo, true, "nn", "0 0", "tips that HEAD left by reset or checkout", keepAbandoned},
-		{"judged", "", judgedRepo, true, "", "there", "this repository's probes came to their end", nil},
+		{"host", "host", wholeTarget, "twwt", "git 2.20 or newer", "an old git answers wrongly or writes", keepHost},
+		{"shape", "shape", wholeTarget, "w", "directory", "links and missing parts make every other answer speak of something else", keepShape},
+		{"identity", "manifest", wholeTarget, "ww", "device and inode", "what is removed must be what was judged", keepIdentity},
+		{"tree", "manifest", settledTrees, "twnnnnnnnnn", "walked, nothing foreign, dark, newline-named, linked, locked", "one pass over every entry, taken before any judging", keepTree},
+		{"outside", "manifest", settledTrees, "tw", "told", "a repository directory elsewhere belongs to the manifest", keepOutside},
+		{"manifest", "manifest", wholeTarget, "wn", "a digest", "compare-and-remove", keepManifest},
+		{"live", "live", wholeTarget, "wnnn", "0, no session alive, no odd pid file", "somebody is working there", keepLive},
+		{"mounts", "mounts", wholeTarget, "w", "0", "a removal walks through mounts", keepMounts},
+		{"borrowers", "borrowers", wholeTarget, "nn", "0 0", "a sibling that needs our objects or repository would break", keepBorrowers},
+		{"worktrees", "worktrees", wholeTarget, "nnnn", "none elsewhere, locked or broken", "another directory's checkout would break", keepWorktrees},
+		{"baseline", "baseline", wholeTarget, "w", "told, where a launch recorded one", "what its remotes had before any agent ran is not local", keepBaseline},
+		{"repositories", "", wholeTarget, "n", "at most 400", "bounded", keepRepositories},
+		{"finished", "", wholeTarget, "", "there", "the script came to its end", nil},
+		{"repository", "", everyRepo, "wt", "told", "every repository at any depth", nil},
+		{"checkout", "checkout", everyRepo, "w", "itself", "an enclosing or redirected repository answers for another tree", keepCheckout},
+		{"registration", "registration", linkedTree, "wwwttt", "mutual, not locked", "the registration must be this directory's own", keepRegistration},
+		{"operations", "operations", judgedRepo, "nn*", "none", "stopped work lives only in the git directory", keepOperations},
+		{"settings", "settings", judgedRepo, "nn", "0 or 1, nothing odd", "filters must be overridden, fetch rules known", keepSettings},
+		{"files", "files", workTree, "nnnnnnnnn", "exit 0 and nothing left after the excuses", "uncommitted, untracked and ignored content", keepFiles},
+		{"hidden", "hidden", workTree, "nnnn", "no difference, no loose file", "index flags and submodule directories hide content from status", keepHidden},
+		{"index", "files", noWorkTree, "n", "0", "what was staged in a submodule that is checked out no more", keepIndex},
+		{"remotes", "remotes", judgedRepo, "nnnnn", "told", "only a remote that leads away proves a push", keepRemotes},
+		{"refs", "refs", judgedRepo, "nnnnnnnn", "no stash, nothing loose, odd or dangling", "what is not a commit is not counted as unpushed", keepRefs},
+		{"vouched", "vouched", judgedRepo, "nn", "told", "a local remote proves only what it still holds", nil},
+		{"unpushed", "unpushed", judgedRepo, "nn", "0 0", "commits that no trusted tracking ref holds", keepUnpushed},
+		{"abandoned", "unpushed", judgedRepo, "nn", "0 0", "tips that HEAD left by reset or checkout", keepAbandoned},
+		{"judged", "", judgedRepo, "", "there", "this repository's probes came to their end", nil},
 	}
 }
 
 // disposableRows are asked where kinds of build output may go.
 func disposableRows() []row {
 	return []row{
-		{"heap", "heaps", settledTrees, false, "nwwnntt", "fit", "a tree is excused whole or not at all", nil},
-		{"held", "files", settledTrees, false, "nnnnnw*", "nothing tracked or untracked, ignored by a tracked rule, beside its build file", "git's view of the same tree", nil},
-		{"heaps", "heaps", wholeTarget, true, "n", "as many as there are records", "bounded, and whole", keepHeaps},
-		{"holding", "files", workTree, true, "nn", "as many as there are records", "bounded, and whole", keepHolding},
+		{"heap", "heaps", settledTrees, "nwwnntt", "fit", "a tree is excused whole or not at all", nil},
+		{"held", "files", settledTrees, "nnnnnw*", "nothing tracked or untracked, ignored by a tracked rule, beside its build file", "git's view of the same tree", nil},
+		{"heaps", "heaps", wholeTarget, "n", "as many as there are records", "bounded, and whole", keepHeaps},
+		{"holding", "files", workTree, "nn", "as many as there are records", "bounded, and whole", keepHolding},
 	}
 }
 

@@ -297,7 +297,7 @@ func keepRemotes(r *reading, v cells) {
 		r.keep(ProbeFailed, ProbeError, nil, "its remotes cannot be listed")
 	}
 	r.at.noRemote = v.n(1) == 0
-	r.at.noneOutside = v.n(1) > 0 && v.n(2) == 0
+	r.at.noneOutside = v.n(2) == 0
 }
 
 func keepRefs(r *reading, v cells) {
