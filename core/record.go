@@ -25,7 +25,7 @@ type Record struct {
 	Result     Result     `json:"result"`
 }
 
-// Result is the outcome as people and other programs read it (CLI.md).
+// Result is the outcome as people and other programs read it.
 type Result struct {
 	TaskID     string     `json:"task_id"`
 	JobID      string     `json:"job_id"`

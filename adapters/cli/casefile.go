@@ -12,7 +12,7 @@ import (
 	"github.com/kandev/reclaim/core"
 )
 
-// caseFile is everything one attempt needs, in a file (CLI.md).
+// caseFile is everything one attempt needs, in a file.
 type caseFile struct {
 	JobID          string         `json:"job_id" need:"the id of the cleanup job"`
 	TaskID         string         `json:"task_id" need:"the id of the task that ended"`

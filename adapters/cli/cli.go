@@ -26,7 +26,7 @@ type Invocation struct {
 	Stderr io.Writer
 }
 
-// The exit statuses (CLI.md).
+// The exit statuses.
 const (
 	exitDone   = 0 // as hoped: removed, reclaimable, equal
 	exitFailed = 1
@@ -66,7 +66,7 @@ func statusOf(r core.Result) int {
 }
 
 type grammar struct {
-	Verbose bool `short:"v" help:"Tell every question on standard error as it is asked."`
+	Verbose bool `short:"v" help:"Tell on standard error what is being done: every question of inspect and attempt as it is asked."`
 
 	Demo     demoCommand     `cmd:"" help:"Show the whole job on real parts, in a temporary folder."`
 	Inspect  inspectCommand  `cmd:"" help:"Say what would happen to one task directory, and why. Never removes anything."`

@@ -28,6 +28,8 @@ type workCommand struct {
 func (workCommand) Help() string {
 	return `Without --once it works until it is interrupted; a removal in flight is then left
 to its host, and its job is taken up again later. The log goes to standard error.
+With --once the exit status is 0 when the jobs that were due were tried, whatever
+came of them.
 
 On PostgreSQL any number of machines may work on one database: River hands them
 the jobs, and --per-host counts over all of them. --once and --observe take what

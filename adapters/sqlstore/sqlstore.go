@@ -2,8 +2,8 @@
 // over a *sql.DB that the caller opened; it links no driver.
 //
 // A backend that embeds the phase passes its own database to Over, which reads
-// the backend's tables (HOST-CONTRACT 2) with explicit columns, writes nothing
-// but the job row the phase holds, and never alters anything:
+// the backend's tables with explicit columns, writes nothing but the job row the
+// phase holds, and never alters anything:
 //
 //	rows := sqlstore.Over(db, sqlstore.SQLite)
 //	phase := &job.Phase{Owners: rows, Row: rows, ...}
