@@ -566,7 +566,8 @@ judge() {
 # a stash, of an unknown form, or needs to be looked at beyond its name, and
 # each commit that would be lost - what a ref that is not tracked and not
 # cloned holds, HEAD, and what HEAD left behind - is exactly what a
-# tracked or cloned ref holds: then nothing needs to be counted.
+# tracked or cloned ref holds: then nothing needs to be counted. Where one repository
+# does not end as it must, nothing is learned of it or of those behind it.
 learn() {
 	learned=$(
 		for one in $ours; do
@@ -630,6 +631,7 @@ learn() {
 				need[w[1]] = 1
 				if (w[2] != "commit") plain = 0
 			}
+			part == 0 && !/^@ [0-9]+ [a-z,]+$/ { exit }
 			part == 0 { fresh(); split($0, head, " "); number = head[2]; state = head[3]; own = state ~ /^own/; split("", local); split("", tips); print "repository " number; next }
 			part == 1 { dir = $0; part = 2; next }
 			part == 2 { common = $0; part = 3; next }
