@@ -114,7 +114,7 @@ func TestEveryRecordedAnswerAboutBuildOutputIsJudgedAsItsScenarioMustBe(t *testi
 // nothing of it.
 func TestWithoutTheSettingNothingIsAskedAboutBuildOutput(t *testing.T) {
 	q := labInventory
-	if got, want := q.Script().Body, preludeShell+manifestShell+"root='/srv/lab' segment='task-7' baseline=''\n"+shell(inventorySource); got != want {
+	if got, want := q.Script().Body, "root='/srv/lab' segment='task-7' baseline=''\n"+preludeShell+manifestShell+shell(inventorySource); got != want {
 		t.Error("the script is another one")
 	}
 	q.Disposable = "Node,nodes,,node ,all"

@@ -80,17 +80,17 @@ var (
 	progressShell = shell(progressSource)
 )
 
-// holderScript is prelude, parameters (name and value in turn), shared
-// functions and body as one program.
+// holderScript is parameters (name and value in turn), prelude, shared functions
+// and body as one program.
 func holderScript(name string, limit time.Duration, body string, parameters ...string) Script {
 	var b strings.Builder
 	b.Grow(len(preludeShell) + len(manifestShell) + len(holderShell) + len(body) + 1024)
-	b.WriteString(preludeShell)
-	b.WriteString(manifestShell)
-	b.WriteString(holderShell)
 	for i := 0; i+1 < len(parameters); i += 2 {
 		b.WriteString(parameters[i] + "=" + quote(parameters[i+1]) + "\n")
 	}
+	b.WriteString(preludeShell)
+	b.WriteString(manifestShell)
+	b.WriteString(holderShell)
 	b.WriteString(body)
 	return Script{Name: name, Body: b.String(), Limit: limit}
 }

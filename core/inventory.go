@@ -81,7 +81,7 @@ const inventoryLimit = 120 * time.Second
 
 // Script renders the question.
 func (q Inventory) Script() Script {
-	body := preludeShell + manifestShell + "root=" + quote(q.Root) + " segment=" + quote(q.Segment) + " baseline=" + quote(q.Baseline) + "\n"
+	body := "root=" + quote(q.Root) + " segment=" + quote(q.Segment) + " baseline=" + quote(q.Baseline) + "\n" + preludeShell + manifestShell
 	if q.Baseline != "" {
 		body += shell(baselineSource)
 	}

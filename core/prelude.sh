@@ -14,6 +14,33 @@ for name in git awk sed tr od find stat ls cat env rm mv mkdir rmdir chmod ps ls
 	readlink dirname basename tail xargs cksum grep ln du cut sysctl print cd pwd test "[" printf echo read kill wait true false umask type hash getopts; do
 	command unset -f "$name" 2>/dev/null || :
 done
+
+# What is judged lends its judge no program: the entries of PATH that lead into
+# the tasks' directory are left out, before the first program is run.
+case ${root-} in
+'') ;;
+*)
+	case $root in
+	\~ | \~/*) tasks=${HOME-}${root#?}/tasks ;;
+	*) tasks=$root/tasks ;;
+	esac
+	cd -P "$tasks" 2>/dev/null && tasks=$PWD
+	name=
+	set -f
+	IFS=:
+	for entry in ${PATH-}; do
+		case $entry in /*) cd -P "$entry" 2>/dev/null || continue ;; *) continue ;; esac
+		case $PWD/ in "$tasks"/*) ;; *) name=$name:$entry ;; esac
+	done
+	set +f
+	IFS=' 	
+'
+	PATH=${name#:}
+	: "${PATH:=/usr/local/bin:/usr/bin:/bin}"
+	export PATH
+	cd /
+	;;
+esac
 unset CDPATH ENV BASH_ENV GREP_OPTIONS POSIXLY_CORRECT TMOUT LANGUAGE LS_BLOCK_SIZE BLOCK_SIZE BLOCKSIZE 2>/dev/null || :
 LC_ALL=C TZ=UTC0
 export LC_ALL TZ

@@ -8,7 +8,8 @@ import (
 // The scripts are written as shell, so that a shell's own tools can read them,
 // and sent without their comments.
 var (
-	// preludeShell opens every script: the environment, and record, field.
+	// preludeShell opens every script: the environment, and record, field. Where
+	// $root is set before it, no program below its tasks is found.
 	preludeShell = shell(preludeSource)
 	// manifestShell defines speak, identity, listing, tree and manifest; it
 	// needs the prelude and is used after "speak".

@@ -17,7 +17,8 @@ func TestTargetsOfOneHostShareAConnection(t *testing.T) {
 	pool := sshhost.New(quick).Pool()
 	defer pool.Close()
 	var group sync.WaitGroup
-	for n := range 40 {
+	targets := inLong(200, 40)
+	for n := range targets {
 		group.Go(func() {
 			mine := target
 			mine.TaskDir, mine.WorkdirRoot = fmt.Sprint("/t/tasks/", n), fmt.Sprint(n%3)
@@ -36,8 +37,12 @@ func TestTargetsOfOneHostShareAConnection(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if server.Connections() != 1 || server.Execs() != 40 {
+	if server.Connections() != 1 || server.Execs() != targets {
 		t.Errorf("%d connections, %d commands", server.Connections(), server.Execs())
+	}
+	// Four at work, each of which may be closing, and one opened ahead.
+	if most := server.MostSessions(); most > 2*4+1 {
+		t.Errorf("%d sessions were open at once", most)
 	}
 	// Another identity is another connection, whatever else is equal.
 	other := target

@@ -65,6 +65,7 @@ type Server struct {
 	connections atomic.Int64
 	execs       atomic.Int64
 	logins      atomic.Int64
+	most        atomic.Int64 // sessions open at once on one connection
 
 	mu     sync.Mutex
 	faults Faults
@@ -164,6 +165,10 @@ func (s *Server) Connections() int { return int(s.connections.Load()) }
 // Execs counts the commands asked for so far, refused ones included.
 func (s *Server) Execs() int { return int(s.execs.Load()) }
 
+// MostSessions is how many sessions have been open at once on one connection,
+// idle ones included.
+func (s *Server) MostSessions() int { return int(s.most.Load()) }
+
 // KeysOffered counts the public keys that clients have offered so far.
 func (s *Server) KeysOffered() int { return int(s.logins.Load()) }
 
@@ -233,10 +238,13 @@ func (s *Server) serve(raw net.Conn) {
 	for asked := range channels {
 		switch asked.ChannelType() {
 		case "session":
-			if sessions.Add(1) > int64(s.options.MaxSessions) {
+			open := sessions.Add(1)
+			if open > int64(s.options.MaxSessions) {
 				sessions.Add(-1)
 				_ = asked.Reject(ssh.ConnectionFailed, "open failed")
 				continue
+			}
+			for most := s.most.Load(); open > most && !s.most.CompareAndSwap(most, open); most = s.most.Load() {
 			}
 			channel, requests, err := asked.Accept()
 			if err != nil {
