@@ -224,6 +224,45 @@ func TestAFullDiskIsNoObstacle(t *testing.T) {
 	}
 }
 
+// Space is wanted most where there is none left: a look must need none.
+func TestAFullDiskKeepsNothing(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	p := newPlot(t)
+	must(0, os.RemoveAll(p.root))
+	p.mkdir(p.root)
+	p.mount("tmpfs", "tmpfs", p.root, 0, "size=1m")
+	p.mkdir(p.tasks())
+	script := `git init -q work && cd work && echo x >file && git add . && git -c user.name=n -c user.email=e@x commit -qm first && git clone -q --bare . ../origin.git && git clone -q --no-hardlinks ../origin.git "$1" && touch -d 'next hour' "$1/file"`
+	clone := exec.Command("sh", "-ec", script, "sh", p.at())
+	clone.Dir = p.top()
+	clone.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TEMPLATE_DIR=")
+	if out, err := clone.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p.give(1000)
+	fill := must(os.Create(filepath.Join(p.root, "fill")))
+	for {
+		if _, err := fill.Write(make([]byte, 512)); err != nil {
+			break
+		}
+	}
+	fill.Close()
+	if err := os.WriteFile(filepath.Join(p.at(), ".git", "more"), make([]byte, 8192), 0o600); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	must(0, os.Remove(p.at(".git/more")))
+	q := Inventory{Root: p.root, Segment: p.segment}
+	e := q.Judge(p.run(q.Script()))
+	if !e.Safe() {
+		t.Fatalf("%+v", e.Findings)
+	}
+	if out := p.remove(Remove{Root: p.root, Segment: p.segment, Manifest: e.Manifest, JobID: "job-1", Attempt: 1, NotAfter: time.Now().Unix() + 900}); verdict(out) != "removed" {
+		t.Errorf("%+v", out)
+	}
+}
+
 func TestATargetWithoutWritePermissionIsRemovedOrLeftAsItWas(t *testing.T) {
 	p := newPlot(t)
 	must(0, os.Chmod(p.at(), 0o555))

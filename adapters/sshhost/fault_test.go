@@ -217,6 +217,16 @@ func TestAFloodIsBoundedInMemoryAndLeavesTheConnectionUsable(t *testing.T) {
 	}
 }
 
+func TestAHostThatHasNoAddressIsUnreachable(t *testing.T) {
+	t.Parallel()
+	_, target := inProcess(t, sshtest.Options{})
+	target.Host = "no.such.host.invalid"
+	session, refusal := sshhost.New(quick).Dial(t.Context(), target)
+	if session != nil || refusal.Fault != core.Unreachable || !strings.Contains(refusal.Detail, target.Host) {
+		t.Errorf("%v %+v", session, refusal)
+	}
+}
+
 func TestTheServersSessionLimitIsFound(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{1, 2, 5} {
