@@ -160,7 +160,7 @@ survey() {
 				if (owner != 5 && owner != 7 && !dark++) darkest = p
 				if (end in telling) {
 					if (p ~ /\/objects$/) store[substr(p, 1, length(p) - 8)] = 1
-					else if (p ~ /\/objects\/(pack|info)$/) kept[substr(p, 1, length(p) - 13)] = 1
+					else if (p ~ /\/objects\/(pack|info)$/) kept[substr(p, 1, length(p) - 13)]++
 				}
 				if (index(p, "/worktrees/") && p ~ /\/worktrees\/[^\/]*$/ && p !~ /\/objects(\/(pack|info))?$/) admin[++admins] = p
 			} else if (type == "l" && p ~ /^\/\.kandev\// && !links++) link = p
@@ -175,7 +175,7 @@ survey() {
 			}
 		}
 		END {
-			for (d in store) if (d in head || d in kept) { print "store " top d; gitdir[d] = 1 }
+			for (d in store) if (d in head || kept[d] == 2) { print "store " top d; gitdir[d] = 1 }
 			for (i = 1; i <= admins; i++) {
 				d = admin[i]
 				sub(/\/worktrees\/[^\/]*$/, "", d)
@@ -576,7 +576,8 @@ learn() {
 			[ "$scope" = own ] || [ ! -e "$common/worktrees" ] || seen=$seen,worktrees
 			if [ -f "$D/logs/HEAD" ]; then seen=$seen,log; elif [ -n "$tree" ] && [ "$scope" = all ]; then seen=$seen,unlogged; fi
 			[ ! -f "$common/packed-refs" ] || seen=$seen,packed
-			[ -f "$D/HEAD" ] && [ -r "$D/HEAD" ] && { [ "$scope" = own ] || { [ ! -s "$common/logs/refs/stash" ] && [ ! -e "$common/annex/objects" ]; }; } || seen=$seen,strange
+			saved
+			[ -z "$saved" ] && [ -f "$D/HEAD" ] && [ -r "$D/HEAD" ] && { [ "$scope" = own ] || { [ ! -s "$common/logs/refs/stash" ] && [ ! -e "$common/annex/objects" ]; }; } || seen=$seen,strange
 			printf '@ %s %s\0%s\0%s\0' "$i" "$seen" "$D" "$common"
 			g config -z --get-regexp '^(remote\..*\..*|filter\..*\.(clean|process|smudge|required)|url\..*\.(insteadof|pushinsteadof))$' 2>&1
 			printf '@ %s\0' $?
@@ -740,7 +741,7 @@ probe_registration() {
 
 probe_operations() {
 	stopped=''
-	for name in rebase-merge rebase-apply MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_START BISECT_LOG sequencer MERGE_AUTOSTASH; do
+	for name in rebase-merge rebase-apply MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_START BISECT_LOG sequencer MERGE_AUTOSTASH NOTES_MERGE_PARTIAL; do
 		[ -e "$D/$name" ] && stopped="$stopped $name"
 	done
 	stash=0
@@ -915,8 +916,10 @@ leads() {
 	'') return ;;
 	file://*)
 		path=${1#file://}
-		case $path in *%*) return ;; /*) ;; *) path=//$path ;; esac
-		at_path "$path"
+		case $path in *%*) path=$(said=$path awk 'BEGIN { s = ENVIRON["said"]; while (match(s, /%[0-9A-Fa-f][0-9A-Fa-f]/)) {
+			n = 16 * (index("0123456789abcdef", tolower(substr(s, RSTART + 1, 1))) - 1) + index("0123456789abcdef", tolower(substr(s, RSTART + 2, 1))) - 1
+			if (!n) exit; printf "%s%c", substr(s, 1, RSTART - 1), n; s = substr(s, RSTART + 3) } printf "%s", s }') ;; esac
+		case $path in /*) at_path "$path" ;; ?*) at_path "//$path" ;; esac
 		return
 		;;
 	*://*)
@@ -933,8 +936,8 @@ leads() {
 			;;
 		esac
 		case $1 in
-		*\[*\]:*) host=${1%%\]:*}\] tail=${1#*\]:} ;;
-		*) host=${1%%:*} tail=${1#*:} ;;
+		*\[*\]:*) host=${1%%\]:*}\] tail=/${1#*\]:} ;;
+		*) host=${1%%:*} tail=/${1#*:} ;;
 		esac
 		case $host in \[*:*\] | *@\[*:*\]) ;; \[*\]) host=${host#\[} && host=${host%\]} ;; esac
 		;;
@@ -996,7 +999,8 @@ at_path() {
 		where=inside
 		mortal "$there" && return
 	fi
-	for part in objects refs; do
+	for part in objects refs objects/pack refs/heads packed-refs; do
+		case $part in objects | refs) ;; *) [ -L "$there/$part" ] || continue ;; esac
 		where=gone
 		physical "$there/$part" || return
 		where=inside
@@ -1088,11 +1092,21 @@ probe_remotes() {
 	record remotes "$i" "$rc" "$configured" "$good" "$inner" "$other"
 }
 
-# cloned: the tags in packed-refs came with the clone: nothing was packed since the
-# one entry in the log of a trusted remote's HEAD, which says so.
+# written FILE: when, in seconds.
+written() {
+	case $dialect in
+	printf) find "$1" -maxdepth 0 -printf '%T@\n' ;;
+	stat-c) stat -c %Y "$1" ;;
+	stat-f) stat -f %Fm "$1" ;;
+	esac 2>/dev/null </dev/null
+}
+
+# cloned: the tags in packed-refs came with the clone: nothing was packed since a
+# trusted remote's HEAD was written, of whose log the one entry says so. Leaves that
+# file, of which git gc dates only the log anew, in $mark. In a copy that did not
+# keep the dates it is not as old as the entry says.
 cloned() {
-	[ -f "$common/packed-refs" ] || return 1
-	rest_remote=$trusted
+	rest_remote=$trusted mark=''
 	while [ -n "$rest_remote" ]; do
 		remote=${rest_remote%%"$newline"*} rest_remote=${rest_remote#*"$newline"}
 		[ -n "$remote" ] || continue
@@ -1100,10 +1114,44 @@ cloned() {
 		log=$common/logs/refs/remotes/$remote/HEAD
 		line "$log" || continue
 		case $line in *"$tab"'clone: from '*) ;; *) continue ;; esac
+		said=${line%%"$tab"*}
 		{ IFS= read -r line && ! IFS= read -r line && [ -z "$line" ]; } <"$log" || continue
-		[ -z "$(find "$common/packed-refs" -newer "$log" 2>&1)" ] && return 0
+		file=$common/refs/remotes/$remote/HEAD
+		if [ ! -f "$file" ] || [ -L "$file" ]; then continue; fi
+		said=${said% *} when=$(written "$file")
+		when=${when%%.*} said=${said##* }
+		case $when$said in '' | *[!0-9]*) continue ;; esac
+		said=$((when - said + 1))
+		[ "${#said}" = 1 ] || continue
+		mark=$file
+		[ -f "$common/packed-refs" ] && [ -z "$(find "$common/packed-refs" -newer "$mark" 2>&1)" ] && return 0
 	done
 	return 1
+}
+
+# brought: the tags whose objects lie in what is no newer than $mark. A pack's index
+# keeps its date when git renews the pack's.
+brought() {
+	{
+		find "$common/objects/pack" -name 'pack-*.idx' ! -newer "$mark" -size -131072 2>/dev/null | while IFS= read -r index; do
+			gs show-index <"$index" 2>/dev/null
+		done
+		find "$common"/objects/[0-9a-f][0-9a-f] -type f ! -newer "$mark" 2>/dev/null | sed 's|.*/\(..\)/\([0-9a-f]*\)$|- \1\2|'
+		printf 'listing\n%s\n' "$listed"
+	} | awk '
+		!listing && $1 == "listing" { listing = 1; next }
+		!listing { came[$2] = 1; next }
+		$NF ~ /^refs\/tags\// && $1 in came { print "cloned " $1 " " $NF }'
+}
+
+# saved: leaves in $saved a name beside HEAD that holds an object and that git does
+# not write by itself, and in $saves every such object. It is a ref as well.
+saved() {
+	saved='' saves=''
+	for name in "$D"/*[A-Z_]; do
+		case ${name##*/} in *[!A-Z_]* | HEAD | ORIG_HEAD | FETCH_HEAD | REBASE_HEAD | AUTO_MERGE | BISECT_* | MERGE_* | NOTES_MERGE_* | CHERRY_PICK_HEAD | REVERT_HEAD) continue ;; esac
+		line "$name" && case ${#line}$line in *[!0-9a-f]*) ;; 40* | 64*) saved=${name##*/} saves=$saves$newline$line ;; esac
+	done
 }
 
 # plain: what was learned of the refs already says that nothing here would be
@@ -1152,7 +1200,13 @@ probe_refs() {
 	# Tags that came with the clone, where that can be shown.
 	cloned=''
 	case $listed in
-	*' refs/tags/'*) ! cloned || cloned=$(awk '$2 ~ /^refs\/tags\// { print "cloned " $1 " " $2 }' "$common/packed-refs" 2>/dev/null) ;;
+	*' refs/tags/'*)
+		if cloned; then
+			cloned=$(awk '$2 ~ /^refs\/tags\// { print "cloned " $1 " " $2 }' "$common/packed-refs" 2>/dev/null)
+		elif [ -n "$mark" ]; then
+			cloned=$(brought)
+		fi
+		;;
 	esac
 	proven_here=''
 	[ -z "$came" ] || upheld
@@ -1193,6 +1247,8 @@ probe_refs() {
 	negatives='' positives='' counted='' dangling=0 first=''
 	negatives=$(printf '%s\n' "$sorted" | sed -n 's/^N //p')${proven_here:+$newline}$proven_here
 	[ "$scope" = all ] || positives=$(printf '%s\n' "$sorted" | sed -n 's/^P //p')
+	saved
+	positives=$positives$saves
 	case $sorted in *"${newline}C "*) counted=${sorted##*"${newline}C "} && counted=${counted%%"$newline"*} ;; esac
 	case $sorted in *"${newline}S "*) first=${sorted##*"${newline}S "} && first=${first%%"$newline"*} ;; esac
 	rest_ref=$sorted$newline
@@ -1299,7 +1355,7 @@ probe_unpushed() {
 			ref=${rest_ref%%"$newline"*} rest_ref=${rest_ref#*"$newline"}
 			[ -n "$ref" ] && sample_of holder "$ref"
 		done
-		case $headed in 'ref: '*) ;; *) sample_of holder HEAD ;; esac
+		case $headed in 'ref: '*) [ -n "$holders" ] || [ -z "$saved" ] || sample_of holder "$saved" ;; *) sample_of holder HEAD ;; esac
 	fi
 	# Tips that HEAD left, that nothing reaches, and whose tree was never committed
 	# again: not by a later entry of the log, not at a tip.
