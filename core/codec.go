@@ -37,6 +37,12 @@ func sameQuery(a, b Query) bool {
 	if QueryName(a) != QueryName(b) {
 		return false
 	}
+	switch a.(type) {
+	case Owner, Greet, Settle, Inventory, Begin: // of words and numbers alone
+		if a == b {
+			return true
+		}
+	}
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)

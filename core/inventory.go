@@ -162,10 +162,15 @@ func disposableRows() []row {
 
 func (q Inventory) table() []row {
 	if q.Disposable == "" {
-		return inventoryRows()
+		return plainTable
 	}
-	return append(inventoryRows(), disposableRows()...)
+	return wholeTable
 }
+
+var (
+	plainTable = inventoryRows()
+	wholeTable = append(inventoryRows(), disposableRows()...)
+)
 
 type cell struct {
 	word   string

@@ -52,6 +52,7 @@ type ledger struct {
 	beside   []beside
 	ended    map[string]bool
 	records  int
+	read     map[string][]core.JobTarget // of a snapshot
 }
 
 type right struct {
@@ -72,7 +73,7 @@ type beside struct {
 }
 
 func newLedger() ledger {
-	return ledger{switches: map[string][]switching{}, looks: map[string]int{}, jobs: map[string][]*tree{}, owner: map[string]string{}, outcomes: map[string]core.Outcome{}, ended: map[string]bool{}}
+	return ledger{switches: map[string][]switching{}, looks: map[string]int{}, jobs: map[string][]*tree{}, owner: map[string]string{}, outcomes: map[string]core.Outcome{}, ended: map[string]bool{}, read: map[string][]core.JobTarget{}}
 }
 
 func (l *ledger) siblings(w *world) {
@@ -274,11 +275,16 @@ func (w *world) check() {
 func (w *world) remembered(h *host, segment string) {
 	var told []string
 	for _, j := range w.jobs() {
-		snapshot, err := core.ParseJobSnapshot(j.Snapshot)
-		if err != nil {
-			continue
+		targets, known := w.ledger.read[string(j.Snapshot)]
+		if !known {
+			snapshot, err := core.ParseJobSnapshot(j.Snapshot)
+			if err != nil {
+				continue
+			}
+			targets = snapshot.Targets()
+			w.ledger.read[string(j.Snapshot)] = targets
 		}
-		for _, t := range snapshot.Targets() {
+		for _, t := range targets {
 			if t.Target.Host != h.name || t.Target.TaskDir != h.dir(segment) {
 				continue
 			}

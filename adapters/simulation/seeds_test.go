@@ -26,8 +26,7 @@ var ctxNone = context.Background()
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	debug.SetGCPercent(-1) // worlds are small and short-lived
-	debug.SetMemoryLimit(400 << 20)
+	debug.SetGCPercent(800)
 	os.Exit(m.Run())
 }
 
