@@ -407,6 +407,10 @@ func TestWhatIsNotInASnapshotIsNotWrittenIntoIt(t *testing.T) {
 			t.Errorf("%s: %s %v", name, got.Bytes(), err)
 		}
 	}
+	// A begin that would not be read back as this attempt's is none.
+	if got, err := s.WithBegun(Begin{Target: target, Attempt: -1}); err == nil || !strings.Contains(err.Error(), "does not hold the intent") || string(got.Bytes()) != string(s.Bytes()) {
+		t.Errorf("%s %v", got.Bytes(), err)
+	}
 	// An entry that is no object is a target nobody can act on, and stays as it is.
 	odd := s.Targets()[1]
 	if !strings.Contains(odd.Invalid, "not a JSON object") {
