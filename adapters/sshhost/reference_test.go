@@ -32,7 +32,7 @@ type yard struct {
 }
 
 func newYard(t testing.TB) *yard {
-	server := sshdtest.Start(t, sshdtest.Options{HostKeys: []string{"ed25519"}})
+	server := sshdtest.Start(t, sshdtest.Options{HostKeys: []string{"ed25519"}, Config: "LogLevel INFO"}) // its log is kept in memory
 	account := sshdtest.NewAccount(t, "/bin/bash", nil)
 	y := &yard{server: server, account: account, relay: relayTo(t, server.Port), target: server.TargetOf(account.Name), root: account.Home + "/.kandev"}
 	y.local = dial(t, sshhost.New(sshhost.Options{}), y.target)
