@@ -94,6 +94,7 @@ func TestWhatEndsAnAttemptBeforeTheHostIsReached(t *testing.T) {
 		{"a path outside the root", with(func(s *Snapshot) { s.Target.TaskDir = "/srv/other/tasks/x" }), []Answer{mine()}, "failed path_refused final"},
 		{"an empty path", with(func(s *Snapshot) { s.Target.TaskDir = "" }), []Answer{mine()}, "failed path_refused final"},
 		{"a path with dots below ~", with(func(s *Snapshot) { s.Target.WorkdirRoot = "~"; s.Target.TaskDir = "/home/u/../tasks/x" }), []Answer{mine()}, "failed path_refused final"},
+		{"a root that is no path", with(func(s *Snapshot) { s.Target.WorkdirRoot = "k" }), []Answer{mine()}, "failed path_refused final"},
 		{"a root that needs the home directory", with(func(s *Snapshot) { s.Target.WorkdirRoot = "" }), []Answer{mine()}, "ask rule"},
 		{"the hook did not run", with(func(s *Snapshot) { s.Hook = HookFailed }), []Answer{mine()}, "skipped probe_failed hook_not_run"},
 		{"nobody said whether the hook ran", with(func(s *Snapshot) { s.Hook = "" }), []Answer{mine()}, "skipped probe_failed hook_not_run"},

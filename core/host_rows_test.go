@@ -342,6 +342,8 @@ func TestTwoLaunchesIntoOneDirectoryAreMergedToTheMoreCautious(t *testing.T) {
 		{`,"outcome":"removed"`, `,"outcome":"failed","detail":"d","reclaim":{"fault":"lost","cure":[{"what":"w"}]}`, func(j JobTarget) bool {
 			return j.Outcome == OutcomeFailed && j.Fault == Lost && j.Detail == "d" && len(j.Cure) == 1
 		}},
+		{``, `,"outcome":"removed"`, func(j JobTarget) bool { return j.Outcome == "" }},
+		{`,"outcome":"failed"`, `,"outcome":"removed"`, func(j JobTarget) bool { return j.Outcome == OutcomeFailed }},
 		{`,"outcome":"removed"`, `,"outcome":"removed"`, func(j JobTarget) bool { return j.Outcome == OutcomeRemoved }},
 		{`,"reclaim":{"hooks":[{"session_id":"s","ending":"ran"}]}`, `,"reclaim":{"hooks":[{"session_id":"s","ending":"failed"},{"session_id":"r","ending":"ran"}]}`, func(j JobTarget) bool {
 			return cmp.Equal(j.Hooks, []SessionHook{{SessionID: "s", Ending: HookRan}, {SessionID: "r", Ending: HookRan}})

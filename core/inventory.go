@@ -378,9 +378,7 @@ func (r *reading) judge() {
 		got, there := r.once[key]
 		used[key] = true
 		if !there {
-			at := r.at
 			r.odd("no record %q", key)
-			r.at = at
 			return
 		}
 		if row.keep != nil {
