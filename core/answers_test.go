@@ -105,7 +105,7 @@ func TestARemovalThatNamesNothingRemovesNothing(t *testing.T) {
 		if got := word(Done{q.Judge(Said{Body: body})}); got != "failed half_removed" {
 			t.Errorf("%s: %s", name, got)
 		}
-		if script := q.Script().Body; !strings.Contains(script, "\nexpected=''\n") || !strings.Contains(script, "\ntaken=''\n") {
+		if script := "\n" + q.Script().Body; !strings.Contains(script, "\nexpected=''\n") || !strings.Contains(script, "\ntaken=''\n") {
 			t.Errorf("%s: the script still expects something", name)
 		}
 	}
@@ -113,6 +113,7 @@ func TestARemovalThatNamesNothingRemovesNothing(t *testing.T) {
 	q.Manifest.Outside = []string{"/c/w 1", "/c/w2"}
 	q.Manifest.Registrations = []Registration{{"/c", "w'1", "/h/.git"}, {"/c", "w2", "/i/.git"}}
 	script := q.Script()
+	script.Body = "\n" + script.Body
 	for _, part := range []string{"\nexpected='65024 77'\n", "\ntaken='0a1b 12'\n", "\nnot_after='9'\n", "\nwho='2,j'\n", "\nabout='" + about(q) + "'\n", "\nroot='/home/dev/.kandev'\n",
 		"\nsegment='fix-login_ab12'\n", "\nholder='" + holderName(q.Segment) + "'\n", "manifest \"$1\" '/c/w 1' '/c/w2'\n",
 		"note r1.dir '/c' && note r1.file '/h/.git' && note r1.name 'w'\\''1' || return 1\n", "note r2.dir '/c' && note r2.file '/i/.git' && note r2.name 'w2' || return 1\n"} {
@@ -173,7 +174,7 @@ func TestEveryWordAtTheEndOfASettlementHasItsOutcome(t *testing.T) {
 			t.Errorf("%q: %+v %v", body, s, failed)
 		}
 	}
-	body := q.Script().Body
+	body := "\n" + q.Script().Body
 	for _, part := range []string{"\nroot='/r'\n", "\nsegment='s'\n", "\nexpected_state='committed'\n", "\nwho='0,settle'\n", "\nabout='" + about(q) + "'\n"} {
 		if !strings.Contains(body, part) {
 			t.Errorf("the script lacks %q", part)
@@ -251,7 +252,7 @@ func TestEveryWordOfAGreetingIsKnownOrRefused(t *testing.T) {
 		t.Errorf("%+v %v", g, err)
 	}
 	for _, row := range []struct{ q, root, segment string }{{"", "~/.kandev", "s"}, {" ", "~/.kandev", "s"}, {"/srv", "/srv", "s"}, {"/srv", "/srv", ".."}} {
-		script := Greet{Root: row.q, TaskDir: "/x", Segment: row.segment}.Script().Body
+		script := "\n" + Greet{Root: row.q, TaskDir: "/x", Segment: row.segment}.Script().Body
 		segment := row.segment
 		if segment == ".." {
 			segment = ""
@@ -277,7 +278,7 @@ func TestHowFarARemovalIsIsReadOrNotKnown(t *testing.T) {
 			t.Errorf("%+v", said)
 		}
 	}
-	body := Progress{Root: "/r", Segment: "s"}.Script().Body
+	body := "\n" + Progress{Root: "/r", Segment: "s"}.Script().Body
 	for _, part := range []string{"\nroot='/r'\n", "\nsegment='s'\n", "\nholder='" + holderName("s") + "'\n"} {
 		if !strings.Contains(body, part) {
 			t.Errorf("the script lacks %q", part)
