@@ -323,12 +323,14 @@ func (c jobShowCommand) Run(ctx context.Context, t *terminal) error {
 	}
 	t.jobStory(j, time.Now())
 	if len(all) > 0 {
-		t.printf("\n")
-		var rows [][]string
-		for _, f := range all {
-			rows = append(rows, []string{fmt.Sprint(f.Attempt), headline(f.Result), f.Result.Target.TaskDir, cmp.Or(f.File, f.ID)})
+		t.printf("\nrecords\n")
+		for i, f := range all {
+			t.item(fmt.Sprintf("attempt %d, %s: %s", f.Attempt, ago(records[i].At, time.Now()), headline(f.Result)))
+			if len(viewJob(j).Targets) > 1 {
+				t.printf("    %s\n", clean(place(f.Result.Target)))
+			}
+			t.printf("    %s\n", clean(cmp.Or(f.File, f.ID)))
 		}
-		t.table([]string{"attempt", "came to", "directory", "record"}, rows, 2, nil)
 	}
 	return nil
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/mattn/go-isatty"
+	eastasian "golang.org/x/text/width"
 )
 
 // terminal is where a command reads and writes. Everything a person sees goes
@@ -167,7 +169,7 @@ func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(text) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+		if line != "" && columns(line)+1+columns(word) > width {
 			lines, line = append(lines, line), ""
 		}
 		if line != "" {
@@ -181,8 +183,23 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
+// columns is how much room text takes on a terminal: wide characters take two,
+// those that combine with the one before them take none.
+func columns(text string) (n int) {
+	for _, r := range text {
+		switch kind := eastasian.LookupRune(r).Kind(); {
+		case kind == eastasian.EastAsianWide || kind == eastasian.EastAsianFullwidth:
+			n += 2
+		case !unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+			n++
+		}
+	}
+	return n
+}
+
 // table prints aligned columns within the width: when a row is too long, the
-// column named by its index gives way, its text cut in the middle.
+// column named by its index gives way first, then whichever is widest; text is cut
+// in the middle.
 func (t *terminal) table(header []string, rows [][]string, gives int, paint func(column int, cell string) style) {
 	all := append([][]string{header}, rows...)
 	for i, row := range all {
@@ -194,21 +211,28 @@ func (t *terminal) table(header []string, rows [][]string, gives int, paint func
 	widths := make([]int, len(header))
 	for _, row := range all {
 		for j, cell := range row {
-			widths[j] = max(widths[j], utf8.RuneCountInString(cell))
+			widths[j] = max(widths[j], columns(cell))
 		}
 	}
 	total := 2 * (len(widths) - 1)
 	for _, w := range widths {
 		total += w
 	}
-	if over := total - width; over > 0 {
-		widths[gives] = max(8, widths[gives]-over)
+	const least = 8
+	for over := total - width; over > 0; over-- {
+		if widths[gives] <= least {
+			gives = slices.Index(widths, slices.Max(widths))
+		}
+		if widths[gives] <= least {
+			break
+		}
+		widths[gives]--
 	}
 	for i, row := range all {
 		var line strings.Builder
 		for j, cell := range row {
 			cell = shorten(cell, widths[j])
-			pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell))
+			pad := strings.Repeat(" ", widths[j]-columns(cell))
 			switch {
 			case i == 0:
 				cell = t.paint(faint, cell)
@@ -229,13 +253,16 @@ func (t *terminal) table(header []string, rows [][]string, gives int, paint func
 // shorten cuts the middle out of a text that is too long: both ends of a path
 // say more than its middle.
 func shorten(text string, most int) string {
-	runes := []rune(text)
-	if len(runes) <= most {
+	if columns(text) <= most {
 		return text
 	}
-	if most <= 3 {
-		return string(runes[:most])
+	runes := []rune(text)
+	head, tail := 0, len(runes)
+	for columns(string(runes[:head+1])) <= (most-1)/2 {
+		head++
 	}
-	head := (most - 1) / 2
-	return string(runes[:head]) + "…" + string(runes[len(runes)-(most-1-head):])
+	for columns(string(runes[tail-1:])) <= most-1-columns(string(runes[:head])) {
+		tail--
+	}
+	return string(runes[:head]) + "…" + string(runes[tail:])
 }

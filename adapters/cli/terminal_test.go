@@ -73,6 +73,27 @@ func TestTablesFitEightyColumns(t *testing.T) {
 	}
 }
 
+// Whatever is long, and however wide its characters are, a line has at most 80
+// columns and what is in a column stands below its header.
+func TestATableFitsWhateverIsLong(t *testing.T) {
+	for name, cell := range map[string]string{"latin": strings.Repeat("long-", 30), "wide": strings.Repeat("長い名前", 20), "combining": strings.Repeat("e\u0301", 90)} {
+		var out bytes.Buffer
+		newTerminal(Invocation{Stdout: &out}).table([]string{"a", "b", "c", "d"}, [][]string{{cell, cell, cell, "x"}, {"1", "2", "3", "x"}}, 1, nil)
+		for _, line := range strings.Split(strings.TrimRight(out.String(), "\n"), "\n") {
+			if n := columns(line); n > width {
+				t.Errorf("%s: %d columns: %s", name, n, line)
+			}
+			if !utf8.ValidString(line) {
+				t.Errorf("%s: a character was cut: %q", name, line)
+			}
+		}
+		lines := strings.Split(out.String(), "\n")
+		if at := columns(lines[1][:strings.LastIndex(lines[1], "x")]); at != columns(lines[2][:strings.LastIndex(lines[2], "x")]) {
+			t.Errorf("%s: the last column is at %d and at %d", name, at, columns(lines[2])-1)
+		}
+	}
+}
+
 func TestTheKindsOfBuildOutputFitEightyColumnsOfHelp(t *testing.T) {
 	for _, line := range strings.Split(profileSetCommand{}.Help(), "\n") {
 		if len(line) > width-2 { // the parser moves such a block by two
