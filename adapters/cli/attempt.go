@@ -45,6 +45,9 @@ func (c attemptCommand) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	if host := file.Target.Target.Host; c.Local && host != "localhost" {
+		t.say("reclaim: --local: this machine is asked, not %s", host)
+	}
 	p := pass{rules: rules, owners: file, dialer: dialerFor(t, c.Local), reached: file.reached(), dry: c.DryRun, begin: intent.begin,
 		snapshot: core.Snapshot{JobID: file.JobID, TaskID: file.TaskID, Trigger: file.Trigger, Attempt: intent.attempt,
 			At: time.Now().Unix(), Begun: file.Begun || intent.begun, BegunUntil: intent.until, Hook: file.Hook, Target: file.Target.Target}}

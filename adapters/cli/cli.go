@@ -122,7 +122,11 @@ func Run(ctx context.Context, in Invocation) (status int) {
 		return t.fail(exit{exitUsage, fmt.Errorf("%w%s", err, where(err))})
 	}
 	t.watching = t.watching || commands.Verbose
-	return t.fail(parsed.Run())
+	err = parsed.Run()
+	if t.stdout.err != nil && err == nil {
+		err = fmt.Errorf("what was to be told could not be written: %w", t.stdout.err)
+	}
+	return t.fail(err)
 }
 
 // where says which help answers a usage error.

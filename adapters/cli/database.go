@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,13 +118,30 @@ func (db database) reached(ctx context.Context) error {
 	}
 	if err != nil {
 		db.Close()
+		var code interface{ Code() int } // SQLite's result code, its kind in the last byte
+		const readOnly = 8
+		switch {
+		case errors.As(err, &code) && code.Code()&0xff == readOnly:
+			return usage("%s cannot be opened: reading it, too, needs permission to write the file and its folder, because of its write-ahead log", db.name)
+		case db.dialect == sqlstore.PostgreSQL:
+			return fmt.Errorf("%s cannot be reached: %s", db.name, sentence(err))
+		}
 		return usage("%s cannot be opened: %s", db.name, sentence(err))
 	}
 	return nil
 }
 
-// sentence is an error of a driver on one line.
-func sentence(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// sentence is an error of a driver on one line; what it says twice, of two tries,
+// is said once.
+func sentence(err error) string {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, " ")
+}
 
 // masked is a DSN without its password.
 func masked(dsn string) string {

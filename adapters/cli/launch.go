@@ -56,8 +56,8 @@ func (c profileAddCommand) Run(ctx context.Context, t *terminal) error {
 		return usage("a profile needs an id")
 	case c.Host == "" && c.Alias == "":
 		return usage("say where its tasks run: --host [USER@]HOST[:PORT], or --alias")
-	case !strings.HasPrefix(c.Fingerprint, "SHA256:"):
-		return usage("--fingerprint is %q; it must be SHA256:... as ssh-keygen -lf shows it", c.Fingerprint)
+	case sshhost.CheckPin(c.Fingerprint) != nil:
+		return usage("--fingerprint is %q; it must be SHA256: and 43 characters, as ssh-keygen -lf shows it", c.Fingerprint)
 	}
 	if c.Host != "" {
 		address, err := sshhost.ParseAddress(c.Host)
@@ -75,6 +75,9 @@ func (c profileAddCommand) Run(ctx context.Context, t *terminal) error {
 	if c.Identity != "" {
 		set(p.Executor, "ssh_identity_source", "file")
 		set(p.Executor, "ssh_identity_file", c.Identity)
+		if _, err := os.Stat(c.Identity); err != nil {
+			t.say("reclaim: --identity %s: %s; it must be there when a task is launched or cleaned up", c.Identity, unwrapPath(err))
+		}
 	}
 	if _, err := taskpath.ParseRoot(c.WorkdirRoot, "/home/nobody"); err != nil {
 		return usage("--workdir-root: %w", err)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 
@@ -30,7 +31,7 @@ Example:
 }
 
 func (c policyTestCommand) Run(ctx context.Context, t *terminal) error {
-	to := t.stdout
+	var to io.Writer = t.stdout
 	if c.JSON {
 		to = t.stderr
 	}

@@ -205,6 +205,8 @@ func at(what string, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, ports.ErrNotFound) && strings.Contains(what, ","): // of several, which?
+		return usage("%s: %s", what, sentence(err))
 	case errors.Is(err, ports.ErrNotFound):
 		return usage("%s: there is none", what)
 	}

@@ -19,7 +19,7 @@ import (
 // through clean: names and output of hosts are never printed raw.
 type terminal struct {
 	stdin    io.Reader
-	stdout   io.Writer
+	stdout   *output
 	stderr   io.Writer
 	env      map[string]string
 	colour   bool
@@ -28,8 +28,22 @@ type terminal struct {
 
 const width = 80
 
+// output is standard output that remembers the first thing that went wrong.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
 func newTerminal(in Invocation) *terminal {
-	t := &terminal{stdin: in.Stdin, stdout: in.Stdout, stderr: in.Stderr, env: map[string]string{}}
+	t := &terminal{stdin: in.Stdin, stdout: &output{Writer: in.Stdout}, stderr: in.Stderr, env: map[string]string{}}
 	for _, entry := range in.Env {
 		if name, value, is := strings.Cut(entry, "="); is {
 			t.env[name] = value

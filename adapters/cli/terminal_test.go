@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode/utf8"
 
@@ -118,5 +119,19 @@ func TestLinesAreBrokenAtSpacesAndWordsStayWhole(t *testing.T) {
 	got := wrap("one two /a/path/that/is/too/long/for/it three", 10)
 	if diff := cmp.Diff([]string{"one two", "/a/path/that/is/too/long/for/it", "three"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// What could not be told was not done.
+func TestOutputThatCannotBeWrittenIsAFailure(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"policy", "test"}} {
+		var stderr bytes.Buffer
+		if status := Run(t.Context(), Invocation{Args: args, Stdout: full{}, Stderr: &stderr}); status != exitFailed || !strings.Contains(stderr.String(), "no space left") {
+			t.Errorf("%q: exit %d, %s", args, status, &stderr)
+		}
 	}
 }

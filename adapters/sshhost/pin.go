@@ -2,6 +2,7 @@ package sshhost
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,15 @@ import (
 )
 
 // checkPin accepts SHA256: and the unpadded base64 of 32 bytes, exactly.
+// CheckPin says what is wrong with a host key fingerprint, or nil: empty, or not
+// SHA256: and the 43 characters of a digest in base64.
+func CheckPin(pin string) error {
+	if refusal := checkPin(pin); refusal != nil {
+		return errors.New(refusal.Detail)
+	}
+	return nil
+}
+
 func checkPin(pin string) *core.NeverRan {
 	if strings.TrimSpace(pin) == "" {
 		return &core.NeverRan{Fault: core.NoPin, Detail: "no host key fingerprint was recorded for this host, so it cannot be told from another; nothing was dialled"}
