@@ -278,6 +278,9 @@ func disposableParts(setting string) map[string]string {
 			name = part
 			continue
 		}
+		if name == "" {
+			continue // what it says of itself, before the first part
+		}
 		if table, ok := strings.CutPrefix(bare, "# table: "); ok {
 			line = tables[table]
 		}
