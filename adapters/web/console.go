@@ -308,7 +308,7 @@ var pages = func() map[string]*template.Template {
 		"shown":   func(v any) template.HTML { return shown(fmt.Sprint(v)) },
 		"plain":   func(v any) string { return plain(fmt.Sprint(v)) },
 		"entries": func() []entry { return menu }, "odd": odd, "asset": asset, "at": at, "bytes": replay.Size, "whenSeen": seen, "ago": ago, "stamp": stamp,
-		"reason": reasonSays, "fault": faultSays, "state": stateSays, "outcome": outcomeSays, "place": place, "checkout": decidingCheckout, "join": strings.Join,
+		"reason": reasonSays, "fault": faultSays, "state": stateSays, "outcome": outcomeSays, "came": came, "several": several, "place": place, "checkout": decidingCheckout, "join": strings.Join,
 	}).ParseFS(files, "pages/layout.html", "pages/parts.html"))
 	all := map[string]*template.Template{}
 	names, err := fs.Glob(files, "pages/*.html")

@@ -268,13 +268,19 @@ func TestAC_D29_JudgeAgainMakesANewJob(t *testing.T) {
 	}
 }
 
+func TestJobsTellWhatTheyCameTo(t *testing.T) {
+	w := furnished(t)
+	_, page := get(t, w.url+"/jobs")
+	says(t, page, "Came to", "removed", "kept: holds changes that are only here", "kept: holds commits that are only here")
+}
+
 func TestJobsAreRetriedAndCancelled(t *testing.T) {
 	w := newWorld(t)
 	w.store.PutTask(memstore.Task{ID: "t", ArchivedAt: time.Now()})
 	w.store.PutJob(ports.Job{ID: "j", OperationID: "o", TaskID: "t", Trigger: core.Archive, State: ports.RetryWait, Attempts: 3, Snapshot: []byte("{}"),
 		NextAttemptAt: time.Now().Add(3*time.Hour + time.Minute), LastError: "gone \x1b[2J", CreatedAt: time.Now(), UpdatedAt: time.Now()})
 	_, page := get(t, w.url+"/jobs")
-	says(t, page, "waits to try again", "3 of 8", "in 3 h", `gone \x1b[2J`)
+	says(t, page, "1 job, newest first", "waits to try again", "3 of 8", "in 3 h", `gone \x1b[2J`)
 	if status, to, _ := post(t, w.url+"/jobs/j/retry", nil); status != http.StatusSeeOther || to != "/jobs/j?did=retried" {
 		t.Errorf("retry: %d to %q", status, to)
 	}

@@ -104,6 +104,35 @@ func stateSays(s ports.State) string {
 	return "unknown"
 }
 
+// came is what became of a job's directories, one each; those not judged yet are
+// left out.
+func came(j ports.Job) (all []string) {
+	snapshot, err := core.ParseJobSnapshot(j.Snapshot)
+	if err != nil {
+		return []string{"its snapshot cannot be read"}
+	}
+	for _, t := range snapshot.Targets() {
+		switch t.Outcome {
+		case "":
+		case core.OutcomeSkipped:
+			all = append(all, "kept: "+reasonSays(t.Reason))
+		case core.OutcomeFailed:
+			all = append(all, "failed: "+faultSays(t.Fault))
+		default:
+			all = append(all, outcomeSays(t.Outcome))
+		}
+	}
+	return all
+}
+
+// several counts things.
+func several(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // place is a host for people.
 func place(t core.Target) string {
 	host := t.Host
