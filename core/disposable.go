@@ -170,6 +170,7 @@ func heapRows() []heapRow {
 		{name: "node_modules", kinds: []string{"node"}, title: "installed node packages", dirs: "node_modules", is: "node_modules", test: `installed "$1"`, beside: jsBuild,
 			marker:   `^([.]package-lock[.]json|[.]yarn-integrity|[.]yarn-state[.]yml|[.]modules[.]yaml|[.]pnpm-workspace-state[^/]*[.]json|[.]pnpm/lock[.]yaml)$`,
 			loose:    `^([.]package-lock[.]json|[.]yarn-integrity|[.]yarn-state[.]yml|[.]modules[.]yaml|[.]pnpm-workspace-state[^/]*[.]json|[.]package-map[.]json)$`,
+			own:      `^[.]tmp/[^/]+[.]tsbuildinfo$|^[.]cache/([.]eslintcache|prettier/[.]prettier-cache[a-z-]*|babel-loader/[0-9a-f]+[.]json([.]gz)?|turbo/[0-9a-f]+(-(meta|manifest)[.]json|[.]tar[.]zst)|terser-webpack-plugin/(content-v2/sha[0-9]+|index-v5)/[0-9a-f/]+)$`,
 			packages: true, wordy: true, rebuild: "npm ci, yarn install or pnpm install"},
 		{name: "cargo", kinds: []string{"rust"}, title: "a cargo target directory", dirs: "target", is: "target", test: `tagged "$1"`, beside: []string{"Cargo.toml"},
 			marker: `^([.]rustc_info[.]json|CACHEDIR[.]TAG|([^/]+/)?[^/]+/([.]cargo-lock|[^/]+[.]d))$|(^|/)[.]fingerprint/`,
