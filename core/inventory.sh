@@ -1101,6 +1101,19 @@ written() {
 	esac 2>/dev/null </dev/null
 }
 
+# packed: packed-refs is there and not newer than $mark. Only GNU's find is sure to
+# look at parts of a second; elsewhere both times must show them.
+packed() {
+	[ -f "$common/packed-refs" ] && [ -z "$(find "$common/packed-refs" -newer "$mark" 2>&1)" ] || return 1
+	case $dialect in
+	printf) return 0 ;;
+	stat-c) times=$(stat -c %y "$common/packed-refs" "$mark" 2>/dev/null) ;;
+	*) times=$(stat -f %Fm "$common/packed-refs" "$mark" 2>/dev/null) ;;
+	esac
+	case $times in *.*[1-9]*"$newline"*.*[1-9]*) ;; *) return 1 ;; esac
+	[ "$(printf '%s\n' "$times" | sort)" = "$times" ]
+}
+
 # cloned: the tags in packed-refs came with the clone: nothing was packed since a
 # trusted remote's HEAD was written, of whose log the one entry says so. Leaves that
 # file, of which git gc dates only the log anew, in $mark. In a copy that did not
@@ -1124,19 +1137,20 @@ cloned() {
 		said=$((when - said + 1))
 		[ "${#said}" = 1 ] || continue
 		mark=$file
-		[ -f "$common/packed-refs" ] && [ -z "$(find "$common/packed-refs" -newer "$mark" 2>&1)" ] && return 0
+		packed && return 0
 	done
 	return 1
 }
 
 # brought: the tags whose objects lie in what is no newer than $mark. A pack's index
-# keeps its date when git renews the pack's.
+# keeps its date when git renews the pack's. An object by itself may be made in the
+# second of the clone, which only GNU's find tells apart.
 brought() {
 	{
 		find "$common/objects/pack" -name 'pack-*.idx' ! -newer "$mark" -size -131072 2>/dev/null | while IFS= read -r index; do
 			gs show-index <"$index" 2>/dev/null
 		done
-		find "$common"/objects/[0-9a-f][0-9a-f] -type f ! -newer "$mark" 2>/dev/null | sed 's|.*/\(..\)/\([0-9a-f]*\)$|- \1\2|'
+		[ "$dialect" != 'printf' ] || find "$common"/objects/[0-9a-f][0-9a-f] -type f ! -newer "$mark" 2>/dev/null | sed 's|.*/\(..\)/\([0-9a-f]*\)$|- \1\2|'
 		printf 'listing\n%s\n' "$listed"
 	} | awk '
 		!listing && $1 == "listing" { listing = 1; next }

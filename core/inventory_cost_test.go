@@ -24,7 +24,11 @@ func literal(target string, checkouts []string) string {
 }
 
 // BenchmarkAgainstTheFourCommands interleaves both on the same directories and
-// reports the ratio of the medians.
+// reports the ratio of the medians. A clean checkout costs 18 programs and 31 forks
+// under dash, a further child 6 and 9. Of 50,000 files the floor is one look at each
+// entry for the manifest (find, 0.21 s of processor time where git status takes
+// 0.20 and the four commands together 0.22) beside git's own: the rest is awk over
+// the listing (0.06), its digest (0.02), and ls-files with its awk (0.08).
 func BenchmarkAgainstTheFourCommands(b *testing.B) {
 	for _, shape := range []struct {
 		name         string
