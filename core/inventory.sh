@@ -442,6 +442,9 @@ about() {
 	case $survives$kind in yes* | novanished_worktree) scope=own ;; esac
 }
 
+# worked: somebody works, or has worked, in this repository, so that its HEAD has a log.
+worked() { [ -n "$tree" ] || [ "$kind" = submodule ]; }
+
 # refs_of END: every ref, a line each, which END ends.
 refs_of() { g for-each-ref --format="%(objectname) %(objecttype) %(*objecttype) %(if)%(symref)%(then)%(symref):%(end)%(refname)$1"; }
 
@@ -574,7 +577,7 @@ learn() {
 			about "$one"
 			seen=$scope
 			[ "$scope" = own ] || [ ! -e "$common/worktrees" ] || seen=$seen,worktrees
-			if [ -f "$D/logs/HEAD" ]; then seen=$seen,log; elif [ -n "$tree" ] && [ "$scope" = all ]; then seen=$seen,unlogged; fi
+			if [ -f "$D/logs/HEAD" ]; then seen=$seen,log; elif [ "$scope" = all ] && worked; then seen=$seen,unlogged; fi
 			[ ! -f "$common/packed-refs" ] || seen=$seen,packed
 			saved
 			[ -z "$saved" ] && [ -f "$D/HEAD" ] && [ -r "$D/HEAD" ] && { [ "$scope" = own ] || { [ ! -s "$common/logs/refs/stash" ] && [ ! -e "$common/annex/objects" ]; }; } || seen=$seen,strange
@@ -1335,7 +1338,7 @@ probe_unpushed() {
 			END { tip(now) }' "$D/logs/HEAD" 2>/dev/null)
 	fi
 	# Without a log of HEAD every commit at hand may be one that it left.
-	if [ -n "$tree" ] && [ "$scope" = all ] && [ ! -f "$D/logs/HEAD" ]; then
+	if [ "$scope" = all ] && worked && [ ! -f "$D/logs/HEAD" ]; then
 		left=$(g cat-file --batch-all-objects --batch-check='%(objecttype) %(objectname)' 2>/dev/null | sed -n 's/^commit //p')
 	fi
 	extra=$left
