@@ -106,15 +106,14 @@ func TestWhatEndsAnAttemptOnceTheHostHasAnswered(t *testing.T) {
 func TestWhatAnAttemptAsksIsWhatItsSnapshotAndTheHostSaid(t *testing.T) {
 	s := lab()
 	s.Window, s.Labels, s.Baseline = 60, map[string]string{"team": "x"}, strings.Repeat("a", 64)
-	inventory := answer(t, "cloned-annotated-tags")
 	_, transcript := upTo(t, s, mine(), allowed(), greets("directory", "none"))
 	ask, _ := Next(s, transcript).(Ask)
 	if q := ask.Query.(Inventory); q.Root != "/srv/lab" || q.Segment != "task-7" || q.Baseline != s.Baseline {
 		t.Errorf("%+v", q)
 	}
 	lines := linesOf(answer(t, "clean-pushed"))
-	inventory = sealed(slices.Insert(slices.Clone(lines), len(lines)-1, "baseline whole"))
-	step, transcript := upTo(t, s, mine(), allowed(), greets("directory", "none"), Heard{Reply: inventory}, mine())
+	inventory := sealed(slices.Insert(slices.Clone(lines), len(lines)-1, "baseline whole"))
+	step, _ := upTo(t, s, mine(), allowed(), greets("directory", "none"), Heard{Reply: inventory}, mine())
 	facts := step.(Ask).Query.(Rule).Facts
 	if facts.Moment != RemoveNow || facts.Bytes != 26214 || facts.Entries != 78 || facts.Path.Home != "/home/dev" || facts.Labels["team"] != "x" || facts.OptInNow != On || facts.Ownership == nil || facts.Excused != nil {
 		t.Errorf("%+v", facts)
