@@ -55,7 +55,7 @@ func TestWhatIsPutInTheWayOfARunningRemovalIsUntouched(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			ends, swapped := map[string]int{}, 0
-			for stop := 1; ; stop += inLong(1, 7) {
+			for stop, stride := 1, 1; ; stop += stride {
 				p := newPlot(t)
 				p.make(decoy(p), p.segment+"/a", p.segment+"/d/e/f", "sibling/kept")
 				stops := p.tools(`echo >"$ASK"; read -r go <"$GATE"`, "", strings.Fields(gated)...)
@@ -78,6 +78,7 @@ func TestWhatIsPutInTheWayOfARunningRemovalIsUntouched(t *testing.T) {
 					defer func() { _ = recover() }() // there is nothing yet, or no more, to put aside
 					swap(p)
 					swapped++
+					stride = inLong(1, 7) // until then every stop is tried
 				}()
 				for goes {
 					goes = s.next()
