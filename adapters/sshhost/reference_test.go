@@ -212,6 +212,10 @@ func TestRoundTripsAreFewAndDoNotGrowWithTheCheckouts(t *testing.T) {
 // BenchmarkAgainstReference compares the reference sequence with ours, side by
 // side: a reused, greeted connection each, through a relay that delays. One
 // operation is one directory reclaimed by either.
+//
+// On two idle cores we were 4.5, 10 and 20 times as fast at 100 ms for 1, 4 and 16
+// checkouts, and 0.72, 1.2 and 2.0 times at none. What keeps one checkout from 0.77
+// at none are the programs of the two scripts: 18 look (80 ms), 21 remove (105 ms).
 func BenchmarkAgainstReference(b *testing.B) {
 	y := newYard(b)
 	for _, n := range []int{1, 4, 16} {
