@@ -478,7 +478,8 @@ type stopAllCommand struct {
 
 func (stopAllCommand) Help() string {
 	return `Every attempt reads the switch before it begins a removal; one that has begun is
-not touched.
+not touched. A job that the switch stops tries again by its own schedule, eight
+times in all, which is most of a day; after that, or sooner: reclaim job retry.
 
 Examples:
 
