@@ -204,6 +204,10 @@ func (s *Store) owner(query core.Owner, o *core.Ownership) error {
 		}
 	}
 	claims, environments := s.claims(query)
+	claimants := map[string]bool{}
+	for c := range claims {
+		claimants[c.TaskID] = true
+	}
 	own := func(id string) bool { return id == query.Environment || o.Environment != nil && id == o.Environment.ID }
 	for _, row := range sorted(s.sessions, func(row Session) bool { return row.EnvironmentID != "" && row.TaskID != query.TaskID }, nil) {
 		lender, near := environments[row.EnvironmentID]
@@ -213,7 +217,7 @@ func (s *Store) owner(query core.Owner, o *core.Ownership) error {
 		switch {
 		case own(row.EnvironmentID):
 			lender = ""
-		case !near || lender == row.TaskID && lender != "": // at home
+		case !near || lender == row.TaskID && claimants[lender]: // at home, and its claim is judged
 			continue
 		}
 		o.Borrowers = append(o.Borrowers, core.Borrower{SessionID: row.ID, TaskID: row.TaskID, State: row.State, TaskTerminal: s.terminal(row.TaskID), Lender: lender})

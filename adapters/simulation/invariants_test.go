@@ -90,6 +90,16 @@ func (l *ledger) right(task string, h *host, segment string, step int) {
 	l.rights = append(l.rights, right{task, h, segment, step})
 }
 
+// returned notes that a task is not archived any more: what it had a right to it
+// has a right to since then. Claims are judged by the last look.
+func (l *ledger) returned(task string, step int) {
+	for i := range l.rights {
+		if l.rights[i].task == task {
+			l.rights[i].since = step
+		}
+	}
+}
+
 func (l *ledger) switched(task string, on bool, step int) {
 	l.switches[task] = append(l.switches[task], switching{on, step})
 }

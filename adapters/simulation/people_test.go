@@ -274,6 +274,9 @@ func (w *world) reopen(t *task) {
 		err = nil
 	}
 	w.tell("somebody un-archives %s%s", t.id, map[bool]string{true: ": refused", false: ""}[err != nil])
+	if err == nil {
+		w.ledger.returned(t.id, w.steps)
+	}
 	if err != nil || w.chance(0.5) || w.store.BarSession(ctx, t.id) != nil {
 		return
 	}

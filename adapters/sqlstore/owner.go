@@ -101,7 +101,8 @@ func (l lenders) add(task, environment string) {
 }
 
 // borrowers are other tasks' sessions in the target's environment and in those of
-// its claimants, less a claimant's own sessions in its own.
+// its claimants, less a claimant's own sessions in its own. Who inherited the
+// environment of a deleted claimant is at home there and has no claim: a borrower.
 func (r *Rows) borrowers(ctx context.Context, query core.Owner, live *core.Environment, near lenders) ([]core.Borrower, error) {
 	own := map[string]bool{}
 	if query.Environment != "" {
@@ -150,8 +151,8 @@ func (r *Rows) borrowers(ctx context.Context, query core.Owner, live *core.Envir
 			case b.Lender == "":
 				b.Lender = near.environments[environment]
 			}
-			if b.Lender == b.TaskID && b.TaskID != "" {
-				return nil // at home
+			if b.Lender == b.TaskID && near.tasks[b.TaskID] {
+				return nil // at home, and its claim is judged
 			}
 			if all = append(all, b); len(all) > maxRights {
 				return errTooMany

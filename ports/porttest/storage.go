@@ -358,6 +358,14 @@ var rowClauses = []rowClause{
 				b.Errorf("%s: %s", row.name, diff)
 			}
 		}
+		// A task that inherits the environment of a deleted one is at home in it, and
+		// nothing but that leads to the directory.
+		b.seed.Remove(b.TB, "task_environments", "env-2")
+		b.seed.PutEnvironment(b.TB, EnvironmentRow{ID: "env-2", TaskID: "t-3"})
+		b.seed.Archived(b.TB, "t-2", true)
+		if got := b.judged(); got != "shared/borrower" {
+			b.Errorf("its borrower has inherited the environment: %s", got)
+		}
 	}},
 	{"AC_D7: a session beside a claimant's, in an environment that neither owns, is a borrower too", func(b *rowBench) {
 		b.settle()
