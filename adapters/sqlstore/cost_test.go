@@ -2,9 +2,14 @@ package sqlstore_test
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +51,11 @@ func fill(t testing.TB, s seed, n int) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// analyze has PostgreSQL count what fill put.
+func analyze(t testing.TB, s seed) {
+	t.Helper()
 	if s.dialect == sqlstore.PostgreSQL {
 		s.exec(t, "ANALYZE")
 	}
@@ -66,6 +76,7 @@ func BenchmarkOwner(b *testing.B) {
 		for _, n := range []int{100, 1000, 10000} {
 			store, db := installed(b, dialect)
 			fill(b, seed{db, dialect}, n)
+			analyze(b, seed{db, dialect})
 			for name, owners := range map[string]ports.Owners{"ours": store, "over": sqlstore.Over(db, dialect)} {
 				b.Run(fmt.Sprintf("%s/%d/%s", dialect, n, name), func(b *testing.B) {
 					for b.Loop() {
@@ -98,6 +109,7 @@ func BenchmarkJobs(b *testing.B) {
 				b.StopTimer()
 				store, db := installed(b, dialect)
 				fill(b, seed{db, dialect}, n)
+				analyze(b, seed{db, dialect})
 				phase := &job.Phase{Dialer: recorded(b), Owners: store, Row: store, Policy: rules, Records: store}
 				b.StartTimer()
 				took := make([]time.Duration, n)
@@ -118,6 +130,169 @@ func BenchmarkJobs(b *testing.B) {
 			}
 		})
 	}
+}
+
+// What a job costs must not depend on how many wait, and not on what the planner
+// was told of them: the rows that PostgreSQL reads for one are counted, once with
+// its statistics taken while nothing was classified, once with none at all.
+func TestPostgreSQLReadsAsManyRowsForAJobHoweverManyWait(t *testing.T) {
+	const n = 5000
+	rules, err := policy.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for counted, settings := range map[string]string{"analyzed": `ANALYZE`, "never analyzed": `SELECT 1`} {
+		t.Run(counted, func(t *testing.T) {
+			t.Parallel()
+			store, db := installed(t, sqlstore.PostgreSQL)
+			db.SetMaxOpenConns(1) // a connection tells what it read when it is asked to, of itself alone
+			rows := seed{db, sqlstore.PostgreSQL}
+			for _, table := range []string{"tasks", "task_environments", "executors_running", "task_resource_cleanup_jobs", "reclaim_places", "reclaim_records"} {
+				rows.exec(t, `ALTER TABLE `+table+` SET (autovacuum_enabled = false)`) // nobody counts meanwhile
+			}
+			fill(t, rows, 1)
+			again := func(column string) string {
+				return `replace(` + column + `, 'task-000000', 'task-' || lpad(i::text, 6, '0'))`
+			}
+			for _, copied := range []string{
+				`INSERT INTO tasks (id, title, archived_at, created_at, updated_at) SELECT ` + again("id") + `, title, archived_at, created_at, updated_at FROM tasks`,
+				`INSERT INTO task_environments (id, task_id, executor_type, executor_id, executor_profile_id, workspace_path, created_at, updated_at)
+					SELECT ` + again("id") + `, ` + again("task_id") + `, executor_type, executor_id, executor_profile_id, ` + again("workspace_path") + `, created_at, updated_at FROM task_environments`,
+				`INSERT INTO executors_running (id, session_id, task_id, executor_id, execution_profile_id, runtime, status, metadata, created_at, updated_at)
+					SELECT ` + again("id") + `, ` + again("id") + `, ` + again("id") + `, executor_id, execution_profile_id, runtime, status, ` + again("metadata") + `, created_at, updated_at FROM executors_running`,
+				`INSERT INTO task_resource_cleanup_jobs (id, operation_id, task_id, trigger, state, resource_snapshot, created_at, updated_at)
+					SELECT ` + again("id") + `, ` + again("id") + `, ` + again("id") + `, trigger, state, ` + again("resource_snapshot") + `, created_at, updated_at FROM task_resource_cleanup_jobs`,
+			} {
+				rows.exec(t, copied+`, generate_series(1, ?::int) AS i`, n-1)
+			}
+			// Half of them wait for a retry, and each has a record.
+			rows.exec(t, `UPDATE task_resource_cleanup_jobs SET state = 'retry_wait', next_attempt_at = ? WHERE id LIKE '%1' OR id LIKE '%3' OR id LIKE '%5' OR id LIKE '%7' OR id LIKE '%9'`, rows.at(time.Now().Add(time.Hour)))
+			rows.exec(t, `INSERT INTO reclaim_records (id, job_id, task_id, attempt, kept_ms, record) SELECT id, id, task_id, 0, ?, '{}' FROM task_resource_cleanup_jobs`, time.Now().UnixMilli())
+			rows.exec(t, settings)
+			phase := &job.Phase{Dialer: recorded(t), Owners: store, Row: store, Policy: rules, Records: store}
+			read := func(jobs int) (each int64) {
+				var before, after int64
+				const all = `SELECT SUM(COALESCE(seq_tup_read, 0) + COALESCE(idx_tup_fetch, 0)) FROM pg_stat_user_tables`
+				look := func(sum *int64) {
+					rows.exec(t, `SELECT pg_stat_force_next_flush()`)
+					if err := db.QueryRow(all).Scan(sum); err != nil {
+						t.Fatal(err)
+					}
+				}
+				look(&before)
+				for range jobs {
+					work(t, store, phase)
+				}
+				look(&after)
+				return (after - before) / int64(jobs)
+			}
+			// The first one has every row looked at that another program wrote.
+			first := read(1)
+			early := read(20)
+			t.Logf("the first job read %d rows, the next %d each", first, early)
+			if first > 40*int64(n) {
+				t.Errorf("the first job read %d rows of %d tasks", first, n)
+			}
+			if early > 150 {
+				t.Errorf("each of the next jobs read %d rows, with %d tasks", early, n)
+			}
+		})
+	}
+}
+
+// SQLite says of a statement which tables it reads from end to end.
+func TestSQLiteReadsNoTableFromEndToEndForAJob(t *testing.T) {
+	rules, err := policy.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "reclaim.db")
+	plain := openSQLite(t, path)
+	if err := sqlstore.Init(t.Context(), plain, sqlstore.SQLite); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, seed{plain, sqlstore.SQLite}, 30)
+	heard := listening{plain.Driver(), sqliteDSN(path), map[string][]any{}}
+	db := sql.OpenDB(heard)
+	t.Cleanup(func() { db.Close() })
+	store, err := sqlstore.Open(t.Context(), db, sqlstore.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	phase := &job.Phase{Dialer: recorded(t), Owners: store, Row: store, Policy: rules, Records: store}
+	work(t, store, phase)
+	clear(heard.statements)
+	work(t, store, phase)
+	if len(heard.statements) < 20 {
+		t.Fatalf("only %d statements were heard", len(heard.statements))
+	}
+	for statement, args := range heard.statements {
+		plan, err := plain.Query(`EXPLAIN QUERY PLAN `+statement, args...)
+		if err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+		for plan.Next() {
+			var id, parent, unused int
+			var detail string
+			if err := plan.Scan(&id, &parent, &unused, &detail); err != nil {
+				t.Fatal(err)
+			}
+			table, whole := strings.CutPrefix(detail, "SCAN ")
+			table, _, _ = strings.Cut(table, " ")
+			switch {
+			case detail == "USE TEMP B-TREE FOR ORDER BY" && strings.Contains(statement, "LIMIT"):
+				t.Errorf("%s\n%s", detail, statement)
+			case whole && !slices.Contains([]string{"named", "CONSTANT", "sqlite_master", "reclaim_switches", "executors", "executor_profiles"}, table) && !strings.HasPrefix(table, "("):
+				t.Errorf("%s\n%s", detail, statement)
+			}
+		}
+		if err := errors.Join(plan.Err(), plan.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// listening opens SQLite connections and keeps what is sent over them.
+type listening struct {
+	through    driver.Driver
+	dsn        string
+	statements map[string][]any
+}
+
+func (l listening) Driver() driver.Driver { return l.through }
+
+func (l listening) Connect(context.Context) (driver.Conn, error) {
+	c, err := l.through.Open(l.dsn)
+	return overheard{c, l}, err
+}
+
+type overheard struct {
+	driver.Conn
+	by listening
+}
+
+func (o overheard) keep(query string, args []driver.NamedValue) {
+	var values []any
+	for _, a := range args {
+		values = append(values, a.Value)
+	}
+	if !strings.HasPrefix(query, "BEGIN") {
+		o.by.statements[query] = values
+	}
+}
+
+func (o overheard) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	o.keep(query, args)
+	return o.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (o overheard) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	o.keep(query, args)
+	return o.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (o overheard) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	return o.Conn.(driver.ConnBeginTx).BeginTx(ctx, options)
 }
 
 // work is one job with one directory, from its lease to its end.

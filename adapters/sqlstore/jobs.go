@@ -20,7 +20,7 @@ func (s *Store) Lease(ctx context.Context, worker string, hold []string) (job po
 		var held bool
 		err = s.in(ctx, func(tx *sql.Tx) error {
 			ok, held = false, false
-			now, err := s.now(ctx, tx)
+			now, err := s.leasing(ctx, tx)
 			if err != nil {
 				return err
 			}
@@ -59,6 +59,22 @@ func (s *Store) Lease(ctx context.Context, worker string, hold []string) (job po
 		}
 		passed = append(passed, job.ID)
 	}
+}
+
+// leasing is the database's clock for a look at the queue. On PostgreSQL it also
+// keeps the transaction from sorting: the queue lies in the order of an index,
+// and a planner that believes it to be short, as its statistics may say from
+// before a burst, would read and sort all of it for its first row.
+func (s *Store) leasing(ctx context.Context, tx *sql.Tx) (time.Time, error) {
+	if s.dialect != PostgreSQL {
+		return s.now(ctx, tx)
+	}
+	var at stamp
+	var off string
+	if err := tx.QueryRowContext(ctx, `SELECT clock_timestamp() AT TIME ZONE 'UTC', set_config('enable_sort', 'off', true)`).Scan(&at, &off); err != nil {
+		return time.Time{}, fmt.Errorf("the database's clock: %w", err)
+	}
+	return at.Time, nil
 }
 
 // take makes a waiting job running under a lease, in the caller's transaction.
@@ -135,8 +151,8 @@ func oneRunning(err error) bool {
 
 // due lists at most limit jobs that Lease may take, the oldest first: waiting,
 // the time come, the trigger in core's list, no other job of the task running.
-// Each of the two states is read in the order of an index of ours, so that the
-// cost does not grow with the queue.
+// Each way to wait is read in the order of an index of ours, so that the cost does
+// not grow with the queue: new jobs as they were made, retries as they came due.
 func (s *Store) due(ctx context.Context, q queryer, now time.Time, limit int, passed []string) ([]ports.Job, error) {
 	without := ""
 	if len(passed) > 0 {
@@ -148,15 +164,16 @@ func (s *Store) due(ctx context.Context, q queryer, now time.Time, limit int, pa
 	}
 	var all []ports.Job
 	for _, waiting := range []struct {
-		where string
-		args  []any
+		where, order string
+		args         []any
 	}{
-		{`j.state = 'pending'`, nil},
-		{`j.state = 'retry_wait' AND (j.next_attempt_at IS NULL OR j.next_attempt_at <= ?)`, []any{s.at(now)}},
+		{`j.state = 'pending'`, `j.created_at, j.id`, nil},
+		{`j.state = 'retry_wait' AND j.next_attempt_at <= ?`, `j.next_attempt_at, j.created_at`, []any{s.at(now)}},
+		{`j.state = 'retry_wait' AND j.next_attempt_at IS NULL`, `j.next_attempt_at, j.created_at`, nil},
 	} {
 		err := s.each(ctx, q, `SELECT `+jobColumns+` FROM task_resource_cleanup_jobs j WHERE `+waiting.where+` AND j.trigger IN (?, ?, ?, ?)`+without+`
 			AND NOT EXISTS (SELECT 1 FROM task_resource_cleanup_jobs o WHERE o.task_id = j.task_id AND o.state = 'running')
-			ORDER BY j.created_at, j.id LIMIT ?`+lock, slices.Concat(waiting.args, reclaims(), anys(passed), []any{limit}), func(scan func(...any) error) error {
+			ORDER BY `+waiting.order+` LIMIT ?`+lock, slices.Concat(waiting.args, reclaims(), anys(passed), []any{limit}), func(scan func(...any) error) error {
 			j, err := scanJob(scan)
 			all = append(all, j)
 			return err

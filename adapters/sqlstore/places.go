@@ -3,7 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
+	"slices"
 	"strings"
 
 	"github.com/kandev/reclaim/core"
@@ -75,17 +75,42 @@ func placesOfJob(raw []byte) []place {
 	return all
 }
 
-// classify fills in where unclassified rows lead, some hundred at a time. Until
-// it has, every look reads them: its failure costs time and nothing else.
+// page is how many unclassified rows of a kind are read at a time.
+const page = 500
+
+// classify fills in where every unclassified row leads. Until it has, every look
+// reads those rows: its failure costs time and nothing else.
 func (r *Rows) classify(ctx context.Context) error {
 	if !r.ours {
 		return nil
 	}
+	done := 0
+	for {
+		n, more, err := r.classifyPage(ctx)
+		if done += n; err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+	}
+	if done < page || r.dialect != PostgreSQL {
+		return nil
+	}
+	// Who counts the table's rows while most are unclassified tells the planner
+	// that a look wants most of them; it would read them all each time, until
+	// somebody counts again.
+	_, err := r.db.ExecContext(ctx, `ANALYZE reclaim_places`)
+	return err
+}
+
+// classifyPage says how many rows it filled in, and whether there are more.
+func (r *Rows) classifyPage(ctx context.Context) (n int, more bool, err error) {
 	var some bool
 	if err := r.row(ctx, r.db, `SELECT EXISTS (SELECT 1 FROM reclaim_places WHERE bucket = ?)`, unclassified).Scan(&some); err != nil || !some {
-		return err
+		return 0, false, err
 	}
-	return r.in(ctx, func(tx *sql.Tx) error {
+	err = r.in(ctx, func(tx *sql.Tx) error {
 		if r.dialect == PostgreSQL {
 			// Of many at once one does it, and the others do not wait: they would
 			// all want the same rows.
@@ -94,20 +119,26 @@ func (r *Rows) classify(ctx context.Context) error {
 				return err
 			}
 		}
-		return errors.Join(
-			r.classifyIn(ctx, tx, "launch", `SELECT p.seq, x.id, COALESCE(x.metadata, '') FROM reclaim_places p JOIN executors_running x ON x.id = p.row_id WHERE p.source = 'launch' AND p.bucket = ?`, placesOfLaunch),
-			r.classifyIn(ctx, tx, "job", `SELECT p.seq, x.id, COALESCE(x.resource_snapshot, '') FROM reclaim_places p JOIN task_resource_cleanup_jobs x ON x.id = p.row_id WHERE p.source = 'job' AND p.bucket = ?`, placesOfJob))
+		launches, err := r.classifyIn(ctx, tx, "launch", `SELECT p.seq, x.id, COALESCE(x.metadata, '') FROM reclaim_places p JOIN executors_running x ON x.id = p.row_id WHERE p.source = 'launch' AND p.bucket = ?`, placesOfLaunch)
+		if err != nil {
+			return err
+		}
+		jobs, err := r.classifyIn(ctx, tx, "job", `SELECT p.seq, x.id, COALESCE(x.resource_snapshot, '') FROM reclaim_places p JOIN task_resource_cleanup_jobs x ON x.id = p.row_id WHERE p.source = 'job' AND p.bucket = ?`, placesOfJob)
+		n, more = launches+jobs, launches == page || jobs == page
+		return err
 	})
+	return n, more, err
 }
 
-func (r *Rows) classifyIn(ctx context.Context, tx *sql.Tx, source, query string, read func([]byte) []place) error {
+// classifyIn says how many rows it read.
+func (r *Rows) classifyIn(ctx context.Context, tx *sql.Tx, source, query string, read func([]byte) []place) (int, error) {
 	type row struct {
 		seq    int64
 		id     string
 		places []place
 	}
 	var all []row
-	err := r.each(ctx, tx, query+` LIMIT 500`, []any{unclassified}, func(scan func(...any) error) error {
+	err := r.each(ctx, tx, query+` LIMIT ?`, []any{unclassified, page}, func(scan func(...any) error) error {
 		var found row
 		var raw []byte
 		if err := scan(&found.seq, &found.id, &raw); err != nil {
@@ -118,21 +149,39 @@ func (r *Rows) classifyIn(ctx context.Context, tx *sql.Tx, source, query string,
 		return nil
 	})
 	if err != nil {
-		return err
+		return 0, err
+	}
+	if len(all) == 0 {
+		return 0, nil
+	}
+	var seqs, values []any
+	first, last := all[0].seq, all[0].seq
+	for _, found := range all {
+		seqs = append(seqs, found.seq)
+		first, last = min(first, found.seq), max(last, found.seq)
+	}
+	// A row that changed since it was read has another entry by now. The bounds
+	// keep a planner from reading the whole table for a long list.
+	left, err := column[int64](ctx, r, tx, `DELETE FROM reclaim_places WHERE seq >= ? AND seq <= ? AND seq IN (`+marks(len(seqs))+`) RETURNING seq`,
+		append([]any{first, last}, seqs...)...)
+	if err != nil {
+		return 0, err
+	}
+	still := map[int64]bool{}
+	for _, seq := range left {
+		still[seq] = true
 	}
 	for _, found := range all {
-		// A row that changed since it was read has another entry by now.
-		n, err := r.changed(ctx, tx, `DELETE FROM reclaim_places WHERE seq = ?`, found.seq)
-		if err != nil {
-			return err
-		}
 		for _, p := range found.places {
-			if n == 1 {
-				if _, err := r.changed(ctx, tx, `INSERT INTO reclaim_places (source, row_id, bucket, path) VALUES (?, ?, ?, ?)`, source, found.id, p.bucket, p.path); err != nil {
-					return err
-				}
+			if still[found.seq] {
+				values = append(values, source, found.id, p.bucket, p.path)
 			}
 		}
 	}
-	return nil
+	for some := range slices.Chunk(values, 4*page) {
+		if _, err := r.changed(ctx, tx, `INSERT INTO reclaim_places (source, row_id, bucket, path) VALUES (?, ?, ?, ?)`+strings.Repeat(`, (?, ?, ?, ?)`, len(some)/4-1), some...); err != nil {
+			return 0, err
+		}
+	}
+	return len(all), nil
 }

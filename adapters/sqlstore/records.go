@@ -34,7 +34,7 @@ func (s *Store) Keep(ctx context.Context, record core.Record) error {
 		if err != nil {
 			return err
 		}
-		if _, err := s.changed(ctx, tx, `DELETE FROM reclaim_records WHERE kept_ms < ?`, now.Add(-recordAge).UnixMilli()); err != nil {
+		if err := s.forget(ctx, tx, now.Add(-recordAge)); err != nil {
 			return err
 		}
 		id := fmt.Sprintf("%s.%d.%s", record.Snapshot.JobID, record.Snapshot.Attempt, hex.EncodeToString(sum[:6]))
@@ -42,6 +42,17 @@ func (s *Store) Keep(ctx context.Context, record core.Record) error {
 			id, record.Snapshot.JobID, record.Snapshot.TaskID, record.Snapshot.Attempt, now.UnixMilli(), string(raw))
 		return err
 	})
+}
+
+// forget deletes the oldest records from before, some at a time: one is kept at a
+// time, and no attempt pays for all that lie about.
+func (s *Store) forget(ctx context.Context, tx *sql.Tx, before time.Time) error {
+	old, err := column[string](ctx, s.Rows, tx, `SELECT id FROM reclaim_records WHERE kept_ms < ? ORDER BY kept_ms LIMIT 20`, before.UnixMilli())
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	_, err = s.changed(ctx, tx, `DELETE FROM reclaim_records WHERE id IN (`+marks(len(old))+`)`, anys(old)...)
+	return err
 }
 
 func (r *Rows) filed(ctx context.Context, where string, args ...any) ([]ports.Filed, error) {
