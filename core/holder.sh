@@ -291,14 +291,6 @@ dig() {
 		mv -f -- "$1" "x/up$n"' sh {} \; 2>/dev/null
 }
 
-# weigh: bytes of x, and its entries where no manifest counted them.
-weigh() {
-	bytes=$(du -sk x 2>/dev/null)
-	bytes=${bytes%%[!0-9]*}
-	bytes=$((${bytes:-0} * 1024))
-	[ -n "${entries-}" ] || entries=$(find .//x 2>/dev/null | grep -c '^\.//')
-}
-
 # unregister: the worktree registrations the plan recorded, each only where it
 # still speaks of the directory that is gone. gitdir goes last, so that an
 # interrupted run is finished by the next. What could not be done, in $stuck.

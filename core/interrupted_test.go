@@ -14,7 +14,7 @@ import (
 func (p *plot) tools(before, after string, names ...string) string {
 	p.t.Helper()
 	if len(names) == 0 {
-		names = strings.Fields("env sed find stat git awk od id date mkdir uname ln readlink chmod mv rm du grep cat rmdir tr")
+		names = strings.Fields("env sed find stat git awk od id date mkdir uname ln readlink chmod mv rm grep cat rmdir tr")
 	}
 	dir := filepath.Join(p.top(), "tools")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

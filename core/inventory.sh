@@ -139,7 +139,7 @@ survey() {
 		index("twn", type) {
 			if (type == "w") { walked = $2; sane = 1 }
 			else if ($1 == "newline-repository") newlines++
-			else if (type == "n") { n++; if ($6 != uid) { foreign++; foreigner = "" } }
+			else if (type == "n") { n++; if ($6 != uid) { foreign++; foreigner = "" } if ($2 ~ /^[-f]/ && $7 == 1) bytes += $4 }
 			next
 		}
 		{

@@ -28,7 +28,7 @@ func TestAC_002_6_NoProgramIsTakenFromTheDirectoryThatIsJudged(t *testing.T) {
 			}
 			work, origin := filepath.Join(p.top(), "work"), filepath.Join(p.top(), "origin.git")
 			trap := filepath.Join(p.top(), "trap")
-			for _, name := range strings.Fields("git find stat awk sed sort od tr cat ls readlink mv rm mkdir rmdir ln chmod du cksum env date uname id grep head ps") {
+			for _, name := range strings.Fields("git find stat awk sed sort od tr cat ls readlink mv rm mkdir rmdir ln chmod cksum env date uname id grep head ps") {
 				p.mkdir(filepath.Join(work, "bin"))
 				must(0, os.WriteFile(filepath.Join(work, "bin", name), []byte("#!/bin/dash\necho "+name+" >>"+trap+"\nexit 0\n"), 0o755))
 			}

@@ -19,14 +19,15 @@
 # same once more: its content is what its name says. Inode, size, mode, owner and
 # name stay, so that nothing comes, goes or is replaced unseen.
 #
-# speak [DIR]: what this host's find and stat say, in $dialect; and the identity of
-# DIR. The find of printf knows -lname, too.
+# speak [DIR [ABOVE]]: what this host's find and stat say, in $dialect; the identity
+# of DIR; and the device of ABOVE, in $above. The find of printf knows -lname, too.
 speak() {
-	set -- "${1:-/}"
-	identity=$(find "$1" -maxdepth 0 ! -lname / -printf '%y %i %s %m %U %n %T@ %C@ %D\n' 2>/dev/null)
+	set -- "${1:-/}" "${2:-/}"
+	identity=$(find "$@" -maxdepth 0 ! -lname / -printf '%y %i %s %m %U %n %T@ %C@ %D\n' 2>/dev/null)
 	case $identity in
-	'd '[0-9]*)
-		dialect='printf' device=${identity##* } inode=${identity#d }
+	'd '[0-9]*"$newline"'d '[0-9]*)
+		dialect='printf' above=${identity##* } identity=${identity%%"$newline"*}
+		device=${identity##* } inode=${identity#d }
 		inode=${inode%% *} identity=$device' '${inode%% *}
 		return
 		;;
@@ -42,6 +43,9 @@ speak() {
 		esac
 		;;
 	esac
+	identity "$2"
+	# shellcheck disable=SC2034 # the removal compares it
+	above=$device
 	identity "$1"
 }
 
@@ -99,23 +103,27 @@ lasting='function lasting(  at, w, n, k, kept) {
 }'
 
 # tree DIR: leaves the digest of DIR's listing, the number of its entries (itself
-# included) and whether all of it was walked in $digest, $count and $walked (0 is yes).
+# included), the bytes of its files that have no other name, and whether all of it
+# was walked in $digest, $count, $bytes and $walked (0 is yes).
 tree() {
 	set -- "$(listing "$1" | awk "$lasting"'
 		BEGIN { hash = "exec git -C / hash-object --stdin" }
 		{ print (index($0, "/objects/") ? lasting() : $0) | hash }
-		END { rc = close(hash); print NR - 1, (rc == 0 && $1 == "walked") ? $2 : 1 }')"
+		/^[-f]/ { if ($6 == 1) bytes += $3 }
+		/^newline [-f]/ { if ($7 == 1) bytes += $4 }
+		END { rc = close(hash); printf "%d %.0f %s\n", NR - 1, bytes, (rc == 0 && $1 == "walked") ? $2 : 1 }')"
 	digest=${1%%"$newline"*} count=${1#*"$newline"}
-	walked=${count#* } count=${count%% *}
+	bytes=${count#* } count=${count%% *}
+	walked=${bytes#* } bytes=${bytes%% *}
 }
 
 # manifest DIR [OUTSIDE...]: the same for DIR and for directories elsewhere
 # whose state belongs to it. The digest is DIR's own, or over all of them; the
-# entries of DIR alone are in $entries.
+# entries and bytes of DIR alone are in $entries and $bytes.
 manifest() {
 	tree "$1"
 	# shellcheck disable=SC2034 # the removal tells it
-	entries=$count
+	entries=$count own=$bytes
 	shift
 	[ $# -eq 0 ] && return
 	digests=$digest total=$count all=$walked
@@ -124,5 +132,5 @@ manifest() {
 		digests=$digests$newline$digest total=$((total + count))
 		[ "$walked" = 0 ] || all=1
 	done
-	digest=$(printf '%s\n' "$digests" | git -C / hash-object --stdin) count=$total walked=$all
+	digest=$(printf '%s\n' "$digests" | git -C / hash-object --stdin) count=$total walked=$all bytes=$own
 }

@@ -26,7 +26,7 @@ type stepped struct {
 }
 
 // gated are the commands that a stepped script stops at.
-const gated = "date mkdir ln readlink mv chmod du rm rmdir"
+const gated = "date mkdir ln readlink mv chmod rm rmdir"
 
 func (p *plot) step(n int, q HostQuery, script Script, stops string) *stepped {
 	p.t.Helper()

@@ -11,7 +11,7 @@ newline='
 unset -f command unset export 2>/dev/null || :
 unalias -a 2>/dev/null || :
 for name in git awk sed tr od find stat ls cat env rm mv mkdir rmdir chmod ps lsof mount uname id date sort head wc \
-	readlink dirname basename tail xargs cksum grep ln du cut sysctl print cd pwd test "[" printf echo read kill wait true false umask type hash getopts; do
+	readlink dirname basename tail xargs cksum grep ln cut sysctl print cd pwd test "[" printf echo read kill wait true false umask type hash getopts; do
 	command unset -f "$name" 2>/dev/null || :
 done
 

@@ -249,6 +249,25 @@ func (p *plot) told(but ...string) string {
 	return strings.Join(lines, "\n")
 }
 
+// bytes is what removing the target frees: its files that have no other name.
+func (p *plot) bytes() (sum int64) {
+	p.t.Helper()
+	err := filepath.WalkDir(p.at(), func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && info.Sys().(*syscall.Stat_t).Nlink == 1 {
+			sum += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return sum
+}
+
 // differ is what changed between two tellings.
 func differ(before, after string) string {
 	return cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n"))
@@ -277,10 +296,10 @@ func TestAC_001_1_EveryShellRemovesTheTargetAndNothingElse(t *testing.T) {
 			if g := p.greet(); g.Target != IsDirectory || g.Holder != NoHolder || g.Tasks != IsDirectory || g.Root != p.root || g.Platform != "Linux" || g.Git == "" {
 				t.Fatalf("%+v", g)
 			}
-			q := p.question()
+			q, bytes := p.question(), p.bytes()
 			out, ok := p.remove(q).(Removed)
-			if !ok || out.Entries != q.Manifest.Count || out.Bytes == 0 {
-				t.Fatalf("%#v, %d entries", p.remove(q), q.Manifest.Count)
+			if !ok || out.Entries != q.Manifest.Count || out.Bytes != bytes {
+				t.Fatalf("%#v, %d entries, %d bytes", out, q.Manifest.Count, bytes)
 			}
 			if there(p.at()) || there(p.holder()) {
 				t.Error("a name is left")

@@ -89,10 +89,9 @@ main() {
 	look . "$segment"
 	[ "$seen" = directory ] || ended "target_$seen"
 	there "./$holder" && occupied
-	speak "./$segment"
+	speak "./$segment" .
 	[ "$identity" = "$expected" ] || ended replaced
-	identity .
-	[ "$device" = "${expected% *}" ] || ended mount "$tasks/$segment"
+	[ "$above" = "${expected% *}" ] || ended mount "$tasks/$segment"
 	mounted "$tasks/$segment" || ended no_mounts
 	[ -z "$mount" ] || ended mount "$mount"
 	ourselves
@@ -127,7 +126,6 @@ main() {
 
 	mv -f -- q x 2>/dev/null
 	there x && ! there q && same x "$expected" || ended held "$tasks/$holder"
-	weigh
 	erase
 	! there x || ended left "$(rm -rf -- x 2>&1 | sed 1q)"
 	unregister

@@ -20,7 +20,8 @@ finish() {
 		[ -z "$mount" ] || ended mount "$mount"
 		newer
 		[ -z "$new" ] || ended newer "$new"
-		weigh
+		tree x
+		entries=$count
 		erase
 		! there x || ended left "$tasks/$holder/x"
 	fi
