@@ -9,7 +9,7 @@ at() {
 	shift 2
 	command git --no-pager --no-replace-objects --no-optional-locks -C "$at_tree" --git-dir="$at_gitdir" --work-tree="$at_tree" \
 		-c core.fsmonitor= -c core.untrackedCache=false -c core.ignoreCase=false -c core.fileMode=true -c core.trustctime=true \
-		-c core.checkStat=default -c core.commitGraph=false -c core.splitIndex=false -c core.hooksPath=/dev/null -c core.sshCommand=false \
+		-c core.checkStat=default -c core.warnAmbiguousRefs=false -c core.commitGraph=false -c core.splitIndex=false -c core.hooksPath=/dev/null -c core.sshCommand=false \
 		-c status.renames=false -c diff.renames=false -c status.branch=false -c status.submoduleSummary=false -c submodule.recurse=false \
 		-c log.showSignature=false -c gpg.program=false -c color.ui=false -c gc.auto=0 -c maintenance.auto=false -c protocol.allow=never "$@"
 }
@@ -493,6 +493,20 @@ lane() {
 				o = "~"; for (k = 1; k <= length(s); k++) o = o ((substr(s, k, 1) in hex) ? hex[substr(s, k, 1)] : "3f"); return o
 			}
 			function show(what, path) { if (++shown[what] <= 2) print "sample " i " " what " " enc(path) }
+			# What git says of a rule it cannot read stands before what it lists, which
+			# no path begins like. It leaves the rule out, here as when it checked out: a
+			# rule that ignores nothing hides nothing. A line break in a path could end
+			# what is said, and so none may follow.
+			part > 0 && /\001/ && !/^([ MTADRCU?!][ MTADRCU?!] |[A-Za-z?] [0-7])/ {
+				said = 0
+				while (match($0, /^(warning: (unable to access \047[^\001]*\047: [^\001\047]*|Negative patterns are ignored in git attributes\001Use [^\001]*|ignoring overly l[^\001]*)|(warning: )?[^\001 ]* is not a valid attribute name: [^\001]*:[0-9]+|\[attr\][^\001]* not allowed: [^\001]*:[0-9]+)\001/)) {
+					$0 = substr($0, RLENGTH + 1)
+					said++
+					if (/^([ MTADRCU?!][ MTADRCU?!] |[A-Za-z?] [0-7])/) break
+				}
+				if (said && /\001/) { odd++; next }
+				if (/^(fatal|error): .*\001@ [0-9]+$/) { odd++; sub(/^.*\001/, "") }
+			}
 			part == 1 && substr($0, 1, 2) != "@ " {
 				if ($0 !~ /^[A-Za-z?] [0-7]* [0-9a-f]* [0-3]\t/) { odd++; next }
 				files++
@@ -577,7 +591,7 @@ learn() {
 			about "$one"
 			seen=$scope
 			[ "$scope" = own ] || [ ! -e "$common/worktrees" ] || seen=$seen,worktrees
-			if [ -f "$D/logs/HEAD" ]; then seen=$seen,log; elif [ "$scope" = all ] && worked; then seen=$seen,unlogged; fi
+			if [ -s "$D/logs/HEAD" ]; then seen=$seen,log; elif [ "$scope" = all ] && worked; then seen=$seen,unlogged; fi
 			[ ! -f "$common/packed-refs" ] || seen=$seen,packed
 			saved
 			[ -z "$saved" ] && [ -f "$D/HEAD" ] && [ -r "$D/HEAD" ] && { [ "$scope" = own ] || { [ ! -s "$common/logs/refs/stash" ] && [ ! -e "$common/annex/objects" ]; }; } || seen=$seen,strange
@@ -1161,14 +1175,26 @@ brought() {
 		$NF ~ /^refs\/tags\// && $1 in came { print "cloned " $1 " " $NF }'
 }
 
-# saved: leaves in $saved a name beside HEAD that holds an object and that git does
-# not write by itself, and in $saves every such object. It is a ref as well.
+# saved: leaves in $saved a name beside HEAD, or in a directory there that git does
+# not make, that holds the name of an object and that git does not write by itself,
+# and in $saves every such object. It is a ref as well: "git update-ref wip" makes one.
 saved() {
 	saved='' saves=''
-	for name in "$D"/*[A-Z_]; do
-		case ${name##*/} in *[!A-Z_]* | HEAD | ORIG_HEAD | FETCH_HEAD | REBASE_HEAD | AUTO_MERGE | BISECT_* | MERGE_* | NOTES_MERGE_* | CHERRY_PICK_HEAD | REVERT_HEAD) continue ;; esac
-		line "$name" && case ${#line}$line in *[!0-9a-f]*) ;; 40* | 64*) saved=${name##*/} saves=$saves$newline$line ;; esac
+	for entry in "$D"/*; do
+		case ${entry##*/} in
+		HEAD | ORIG_HEAD | FETCH_HEAD | REBASE_HEAD | AUTO_MERGE | BISECT_* | MERGE_* | NOTES_MERGE_* | CHERRY_PICK_HEAD | REVERT_HEAD) continue ;;
+		shallow | *index* | *_EDITMSG | *_MSG | *.lock) continue ;;
+		branches | hooks | info | logs | modules | objects | refs | rr-cache | worktrees | sequencer | rebase-merge | rebase-apply | lfs | annex) continue ;;
+		esac
+		if [ -d "$entry" ]; then
+			for name in "$entry"/*; do saved_in "$name"; done
+		else
+			saved_in "$entry"
+		fi
 	done
+}
+saved_in() {
+	line "$1" && case ${#line}$line in *[!0-9a-f]*) ;; 40* | 64*) saved=${1#"$D"/} saves=$saves$newline$line ;; esac
 }
 
 # plain: what was learned of the refs already says that nothing here would be
@@ -1228,13 +1254,20 @@ probe_refs() {
 	proven_here=''
 	[ -z "$came" ] || upheld
 	# A stash whose ref is gone stays in its log; annexed content is named by no ref.
-	lone=0 annexed=''
+	lone=0 annexed='' strays=''
+	saved
+	if [ -n "$saves" ]; then
+		saves=$(printf '%s\n' "$saves" | gs cat-file --batch-check='%(objecttype) %(objectname)' 2>/dev/null)
+		case $saves in tree\ * | *"$newline"tree\ * | *blob\ * | *tag\ *) strays=$saved ;; esac
+		saves=$(printf '%s\n' "$saves" | sed -n 's/^commit //p')
+		[ -n "$saves$strays" ] || saved=''
+	fi
 	if [ "$scope" = all ]; then
 		case $listed in *' refs/stash'*) ;; *) [ -s "$common/logs/refs/stash" ] && lone=1 ;; esac
 		[ -d "$common/annex/objects" ] && annexed=$(find "$common/annex/objects" ! -type d 2>&1 | sed 1q)
 	fi
 	# No remote that counts has a name with a space in it.
-	sorted=$newline$(printf 'who trust\n%s\nwho distrust\n%s\nwho else\n%s\n%s\nlisting\n%s\n' "$trusted" "$distrusted" "$settings" "$cloned" "$listed" | scope=$scope lone=$lone annexed=${annexed:+1} awk "$covers"'
+	sorted=$newline$(printf 'who trust\n%s\nwho distrust\n%s\nwho else\n%s\n%s\nlisting\n%s\n' "$trusted" "$distrusted" "$settings" "$cloned" "$listed" | scope=$scope lone=$lone annexed=${annexed:+1} strays=$strays awk "$covers"'
 		BEGIN { scope = ENVIRON["scope"] }
 		listing && /^@ / { rc = $2; next }
 		!listing && $1 == "who" && NF == 2 { who_is = $2; next }
@@ -1259,13 +1292,12 @@ probe_refs() {
 			if (ref in cloned && cloned[ref] == $1) { proven++; print "N " $1; next }
 			if (scope == "all" && type != "commit") { if (!loose++) first = ref }
 		}
-		END { stash += ENVIRON["lone"]; if (ENVIRON["annexed"] != "") { loose++; first = "annex/objects" }
+		END { stash += ENVIRON["lone"]; if (ENVIRON["strays"] != "") { loose++; first = ENVIRON["strays"] } if (ENVIRON["annexed"] != "") { loose++; first = "annex/objects" }
 		  printf "C %d %d %d %d %d %d %d\n", rc == "" ? 99 : rc, refs, stash, tracked, proven, loose, odd; if (first != "") print "S " first }')
 	negatives='' positives='' counted='' dangling=0 first=''
 	negatives=$(printf '%s\n' "$sorted" | sed -n 's/^N //p')${proven_here:+$newline}$proven_here
 	[ "$scope" = all ] || positives=$(printf '%s\n' "$sorted" | sed -n 's/^P //p')
-	saved
-	positives=$positives$saves
+	positives=$positives${saves:+$newline$saves}
 	case $sorted in *"${newline}C "*) counted=${sorted##*"${newline}C "} && counted=${counted%%"$newline"*} ;; esac
 	case $sorted in *"${newline}S "*) first=${sorted##*"${newline}S "} && first=${first%%"$newline"*} ;; esac
 	rest_ref=$sorted$newline
@@ -1330,15 +1362,16 @@ probe_unpushed() {
 	'ownref: '*) g rev-parse -q --verify HEAD >/dev/null 2>&1 || head='' ;;
 	esac
 	left=''
-	if [ -f "$D/logs/HEAD" ]; then
+	if [ -s "$D/logs/HEAD" ]; then
 		left=$(awk -F '\t' '
 			function tip(c) { if (c ~ /^[0-9a-f]+$/ && c !~ /^0*$/ && !(c in was)) { was[c] = 1; print c } }
 			{ split($1, w, " "); if (NR > 1 && w[1] != now) tip(now); now = w[2] }
 			w[1] != w[2] && $2 !~ /'"$follows"'/ { tip(w[1]) }
 			END { tip(now) }' "$D/logs/HEAD" 2>/dev/null)
 	fi
-	# Without a log of HEAD every commit at hand may be one that it left.
-	if [ "$scope" = all ] && worked && [ ! -f "$D/logs/HEAD" ]; then
+	# Without a log of HEAD, or with an emptied one, every commit at hand may be one
+	# that it left.
+	if [ "$scope" = all ] && worked && [ ! -s "$D/logs/HEAD" ]; then
 		left=$(g cat-file --batch-all-objects --batch-check='%(objecttype) %(objectname)' 2>/dev/null | sed -n 's/^commit //p')
 	fi
 	extra=$left
@@ -1379,13 +1412,13 @@ probe_unpushed() {
 	tips=0 rc=0
 	if [ -n "$left" ]; then
 		lost=$(printf '%s\n' "$left" | gs rev-list --parents --ignore-missing --stdin --not --all 2>/dev/null) || rc=$?
-		[ -f "$D/logs/HEAD" ] || lost=$(printf '%s\n' "$lost" | awk '{ c[NR] = $1; for (k = 2; k <= NF; k++) kept[$k] = 1 } END { for (k = 1; k <= NR; k++) if (!(c[k] in kept)) print c[k] }')
+		[ -s "$D/logs/HEAD" ] || lost=$(printf '%s\n' "$lost" | awk '{ c[NR] = $1; for (k = 2; k <= NF; k++) kept[$k] = 1 } END { for (k = 1; k <= NR; k++) if (!(c[k] in kept)) print c[k] }')
 		lost=$(printf '%s\nleft\n%s\n' "$lost" "$left" | awk '/^left$/ { l = 1; next } !l { c[$1] = 1; next } $1 in c')
 		proven=$(printf '%s\n' "$negatives" | sed -n 's/^\([0-9a-f][0-9a-f]*\).*/\1/p')
 		if [ "$rc" = 0 ] && [ -n "$lost" ]; then
 			names=$({
 				printf '%s\n%s\n' "$lost" "$proven"
-				[ ! -f "$D/logs/HEAD" ] || awk '{ print $2 }' "$D/logs/HEAD"
+				[ ! -s "$D/logs/HEAD" ] || awk '{ print $2 }' "$D/logs/HEAD"
 				printf '%s\n' "$listed" | sed -n 's/^\([0-9a-f][0-9a-f]*\) commit .*/\1/p'
 			} | sed '/^$/d;s/$/^{tree}/' | awk '!was[$0]++')
 			tips=$({
@@ -1394,7 +1427,7 @@ probe_unpushed() {
 				printf '%s\n' "$names" | sed 's/^/name /'
 				printf '%s\n' "$listed" | sed -n 's/^\([0-9a-f][0-9a-f]*\) commit .*/tip \1/p'
 				printf '%s\n' "$proven" | sed 's/^/tip /'
-				[ ! -f "$D/logs/HEAD" ] || sed 's/^/log /' "$D/logs/HEAD"
+				[ ! -s "$D/logs/HEAD" ] || sed 's/^/log /' "$D/logs/HEAD"
 			} | awk '
 				$1 == "lost" { lost[$2] = 1; next }
 				$1 == "tree" { id[++t] = $3 == "tree" ? $2 : ""; next }
