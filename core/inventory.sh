@@ -115,7 +115,7 @@ survey() {
 		BEGIN {
 			hash = "exec git -C / hash-object --stdin"; top = ENVIRON["top"]; uid = ENVIRON["uid"]; mode = ENVIRON["mode"]
 			# How a name ends that is worth a closer look.
-			n = split("HEAD .git lock ates .pid ects pack info", w, " ")
+			n = split("HEAD .git lock ates .pid /pid ects pack info", w, " ")
 			for (k = 1; k <= n; k++) telling[w[k]] = 1
 			# disposable: telling
 			n = 0
@@ -170,7 +170,7 @@ survey() {
 				else if (p ~ /\/\.git$/) { print "checkout " top substr(p, 1, length(p) - 5); gitdir[p] = 1 }
 				else if (p ~ /\.lock$/ && type != "d") lock[++locks] = p
 				else if (p ~ /\/objects\/info\/alternates$/) print "borrows " top p
-				else if (p ~ /^\/\.kandev\/sessions\/[^\/]*\/.*\.pid$/) print "session " top p
+				else if (p ~ /^\/\.kandev\/sessions\/.*[.\/]pid$/) print "session " top p
 				if (p ~ /\001/ && p ~ /(\/\.git|\/objects)$/) newlines++
 			}
 		}
@@ -1132,31 +1132,36 @@ packed() {
 }
 
 # cloned: the tags in packed-refs came with the clone: nothing was packed since a
-# trusted remote's HEAD was written, of whose log the one entry says so. Leaves that
-# file, of which git gc dates only the log anew, in $mark. In a copy that did not
-# keep the dates it is not as old as the entry says.
+# trusted remote's HEAD was written, of which git gc dates only the log anew; or,
+# as a clone of one tag makes no such name, since the clone wrote HEAD, which did
+# not move since, and where no remote is distrusted. Leaves that file in $mark.
 cloned() {
 	rest_remote=$trusted mark=''
 	while [ -n "$rest_remote" ]; do
 		remote=${rest_remote%%"$newline"*} rest_remote=${rest_remote#*"$newline"}
 		[ -n "$remote" ] || continue
 		case $distrusted in *"$newline$remote$newline"*) continue ;; esac
-		log=$common/logs/refs/remotes/$remote/HEAD
-		line "$log" || continue
-		case $line in *"$tab"'clone: from '*) ;; *) continue ;; esac
-		said=${line%%"$tab"*}
-		{ IFS= read -r line && ! IFS= read -r line && [ -z "$line" ]; } <"$log" || continue
-		file=$common/refs/remotes/$remote/HEAD
-		if [ ! -f "$file" ] || [ -L "$file" ]; then continue; fi
-		said=${said% *} when=$(written "$file")
-		when=${when%%.*} said=${said##* }
-		case $when$said in '' | *[!0-9]*) continue ;; esac
-		said=$((when - said + 1))
-		[ "${#said}" = 1 ] || continue
-		mark=$file
-		packed && return 0
+		marks "$common/logs/refs/remotes/$remote/HEAD" "$common/refs/remotes/$remote/HEAD" && packed && return 0
 	done
-	return 1
+	case $trusted in "$newline") return 1 ;; esac
+	case $distrusted in "$newline") ;; *) return 1 ;; esac
+	[ -z "$mark" ] && marks "$common/logs/HEAD" "$common/HEAD" && packed
+}
+
+# marks LOG FILE: the one entry of LOG says that it was cloned, and when, and FILE
+# is as old as it says, and so in no copy that did not keep the dates. Leaves FILE in $mark.
+marks() {
+	line "$1" || return 1
+	case $line in *"$tab"'clone: from '*) ;; *) return 1 ;; esac
+	said=${line%%"$tab"*}
+	{ IFS= read -r line && ! IFS= read -r line && [ -z "$line" ]; } <"$1" || return 1
+	if [ ! -f "$2" ] || [ -L "$2" ]; then return 1; fi
+	said=${said% *} when=$(written "$2")
+	when=${when%%.*} said=${said##* }
+	case $when$said in '' | *[!0-9]*) return 1 ;; esac
+	said=$((when - said + 1))
+	[ "${#said}" = 1 ] || return 1
+	mark=$2
 }
 
 # brought: the tags whose objects lie in what is no newer than $mark. A pack's index
