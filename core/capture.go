@@ -260,6 +260,10 @@ func (s JobSnapshot) Removing() bool {
 // outcomes are taken away, except for what was removed; a recorded begin stays,
 // because what it left on the host may still be there.
 func (s JobSnapshot) Again() (JobSnapshot, error) {
+	s, err := s.counted(nil)
+	if err != nil {
+		return s, err
+	}
 	for _, t := range s.Targets() {
 		if t.Outcome == OutcomeRemoved {
 			continue

@@ -36,6 +36,7 @@ type JobTarget struct {
 	Begun      int           // the attempt that last recorded its begin; 0 when none did
 	BegunUntil int64         // with Begun: until when its removal may start, by the host's clock; 0 where none was recorded
 	Profiles   []string      // executor profiles the directory was launched by, where the capture noted them
+	Uncounted  int           // attempts at the job that are no tries of it (JobSnapshot.Tries)
 	Hooks      []SessionHook // how the sessions' cleanup scripts ended in it, one a session
 	Baseline   string        // digest of the launch's baseline; empty where none is recorded or launches disagree
 	Notes      []string      // what people should know, such as launches that disagreed about the shell
@@ -57,7 +58,7 @@ var (
 	environmentKeys = []string{"id", "task_id", "executor_profile_id"}
 	targetKeys      = []string{"host", "port", "user", "host_fingerprint", "identity_source", "identity_file", "proxy_jump", "shell",
 		"workdir_root", "task_dir", "enabled", "outcome", "skip_reason", "detail", "reclaim"}
-	reclaimKeys = []string{"baseline", "begun", "begun_until", "bytes", "cause", "cure", "disposable", "fault", "final", "hooks", "notes", "profiles"}
+	reclaimKeys = []string{"baseline", "begun", "begun_until", "bytes", "cause", "cure", "disposable", "fault", "final", "hooks", "notes", "profiles", "uncounted"}
 )
 
 // maxDetail bounds every text we write into a row, in bytes.
@@ -229,6 +230,11 @@ func (e *entry) readReclaim(raw []byte) error {
 			e.Bytes = n // it decides nothing, so one that cannot be read is as good as none
 		}
 	}
+	if m, ok := find(all, "uncounted"); ok {
+		if n, err := strconv.Atoi(string(m.value(raw))); err == nil && n > 0 {
+			e.Uncounted = n // one that cannot be read counts every attempt
+		}
+	}
 	cause, err := textOf(all, raw, "cause")
 	if err != nil {
 		return err
@@ -370,7 +376,7 @@ func (t *JobTarget) merge(other JobTarget) {
 		t.Invalid = other.Invalid
 	}
 	t.Begun, t.BegunUntil = max(t.Begun, other.Begun), max(t.BegunUntil, other.BegunUntil)
-	t.Bytes = max(t.Bytes, other.Bytes)
+	t.Bytes, t.Uncounted = max(t.Bytes, other.Bytes), max(t.Uncounted, other.Uncounted)
 	switch {
 	case t.Baseline == "":
 		t.Baseline = other.Baseline
@@ -506,6 +512,56 @@ func (s JobSnapshot) WithSize(target Target, bytes int64) (JobSnapshot, error) {
 	return s.edited(target, func(e entry, raw []byte) ([]byte, error) {
 		return editReclaim(raw, change{"bytes", []byte(strconv.FormatInt(bytes, 10))})
 	})
+}
+
+// Tries is which of the job's tries its attempt is, from 1: a lease counts an
+// attempt, and what was held or cut short by a shutdown is an attempt and no try.
+func (s JobSnapshot) Tries(attempt int) int { return max(1, attempt-s.Uncounted()) }
+
+// Uncounted is how many attempts at the job were no tries.
+func (s JobSnapshot) Uncounted() int {
+	n := 0
+	for _, e := range s.entries {
+		n = max(n, e.Uncounted)
+	}
+	return n
+}
+
+// WithUncounted notes one more attempt that was no try. It stands in every
+// target, because what is ours stands in targets; a snapshot without any is
+// unchanged.
+func (s JobSnapshot) WithUncounted() (JobSnapshot, error) {
+	return s.counted([]byte(strconv.Itoa(s.Uncounted() + 1)))
+}
+
+func (s JobSnapshot) counted(value []byte) (JobSnapshot, error) {
+	raw := s.raw
+	for _, e := range slices.Backward(s.entries) {
+		if !e.object {
+			continue
+		}
+		changed, err := editReclaim(s.raw[e.start:e.end], change{"uncounted", value})
+		if err != nil {
+			return s, err
+		}
+		raw = splice(raw, e.start, e.end, changed)
+	}
+	return ParseJobSnapshot(raw)
+}
+
+// Held reports whether the last that was recorded of every directory that is not
+// settled is that somebody held it, of one at least.
+func (s JobSnapshot) Held() bool {
+	held := false
+	for _, t := range s.Targets() {
+		switch {
+		case t.Outcome == OutcomeFailed && t.Fault == PolicyHeld:
+			held = true
+		case !t.Settled():
+			return false
+		}
+	}
+	return held
 }
 
 // edited applies change to every entry of target's directory, last one first so

@@ -77,11 +77,20 @@ type Job struct {
 	Trigger                 core.Trigger
 	State                   State
 	Snapshot                []byte // resource_snapshot, byte for byte
-	Attempts                int    // counts leases; the running attempt's token
+	Attempts                int    // counts leases; the running attempt's token. core.JobSnapshot.Tries says how many were tries
 	NextAttemptAt           time.Time
 	LastError               string
 	CreatedAt, UpdatedAt    time.Time
 	CompletedAt             time.Time // zero until the job ended
+}
+
+// Counted splits the job's attempts into tries, of which it has eight, and those
+// that were none: held, or cut short by a shutdown.
+func (j Job) Counted() (tries, others int) {
+	if snapshot, err := core.ParseJobSnapshot(j.Snapshot); err == nil {
+		others = min(snapshot.Uncounted(), j.Attempts)
+	}
+	return j.Attempts - others, others
 }
 
 // Jobs is what the stand-alone worker needs from the queue. Every method that
@@ -97,7 +106,7 @@ type Jobs interface {
 	// Beat renews the lease, in database time.
 	Beat(ctx context.Context, token Token) error
 	// Recover makes running jobs whose lease went stale due again, attempts
-	// unchanged, and says how many.
+	// unchanged, and says how many. One whose snapshot is held (core) was no try.
 	Recover(ctx context.Context, stale time.Duration) (int, error)
 	// Finish ends the attempt: succeeded (last_error cleared), failed, or
 	// retry_wait after the given delay, in database time.
@@ -122,6 +131,9 @@ type Token struct {
 // Ending is how an attempt ends for its job.
 type Ending struct {
 	State State // Succeeded, JobFailed or RetryWait
-	Delay time.Duration
-	Error string
+	// Uncounted says that the attempt was no try of the job's: it is noted in the
+	// row's snapshot, in the same write that ends the attempt.
+	Uncounted bool
+	Delay     time.Duration
+	Error     string
 }

@@ -21,6 +21,7 @@ type jobView struct {
 	Trigger   core.Trigger `json:"trigger"`
 	State     ports.State  `json:"state"`
 	Attempts  int          `json:"attempts"`
+	Uncounted int          `json:"uncounted"` // of the attempts: held or cut short, and none of the eight tries
 	Next      string       `json:"next_attempt_at"` // RFC 3339; empty unless it waits
 	LastError string       `json:"last_error"`
 	Created   string       `json:"created_at"`
@@ -41,7 +42,8 @@ type targetView struct {
 }
 
 func viewJob(j ports.Job) jobView {
-	v := jobView{ID: j.ID, TaskID: j.TaskID, Trigger: j.Trigger, State: j.State, Attempts: j.Attempts, LastError: j.LastError,
+	_, uncounted := j.Counted()
+	v := jobView{ID: j.ID, TaskID: j.TaskID, Trigger: j.Trigger, State: j.State, Attempts: j.Attempts, Uncounted: uncounted, LastError: j.LastError,
 		Created: stamp(j.CreatedAt), Completed: stamp(j.CompletedAt), Targets: []targetView{}}
 	if j.State == ports.RetryWait {
 		v.Next = stamp(j.NextAttemptAt)
@@ -123,7 +125,7 @@ func (t *terminal) jobTable(jobs []ports.Job, now time.Time) {
 		if j.State == ports.RetryWait {
 			next = ago(j.NextAttemptAt, now)
 		}
-		rows = append(rows, []string{brief(j.ID), j.TaskID, string(j.State), fmt.Sprint(j.Attempts), next, strings.Join(came, ", ")})
+		rows = append(rows, []string{brief(j.ID), j.TaskID, string(j.State), fmt.Sprint(v.Attempts - v.Uncounted), next, strings.Join(came, ", ")})
 	}
 	t.table([]string{"job", "task", "state", "tries", "next", "came to"}, rows, 1, func(column int, cell string) style {
 		if column == 2 {
@@ -140,6 +142,9 @@ func (t *terminal) jobStory(j ports.Job, now time.Time) {
 	times := fmt.Sprintf("%d times", v.Attempts)
 	if v.Attempts == 1 {
 		times = "once"
+	}
+	if v.Uncounted > 0 {
+		times += fmt.Sprintf(" (%d held or cut short, which is none of its eight tries)", v.Uncounted)
 	}
 	line := fmt.Sprintf("made %s, attempted %s", ago(j.CreatedAt, now), times)
 	if v.Next != "" {
@@ -478,8 +483,9 @@ type stopAllCommand struct {
 
 func (stopAllCommand) Help() string {
 	return `Every attempt reads the switch before it begins a removal; one that has begun is
-not touched. A job that the switch stops tries again by its own schedule, eight
-times in all, which is most of a day; after that, or sooner: reclaim job retry.
+not touched. A job that the switch stops keeps its eight tries: it is judged again
+within three hours, for as long as the switch is on, and goes on within three hours
+after it is off; sooner with reclaim job retry.
 
 Examples:
 

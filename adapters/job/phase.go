@@ -139,6 +139,24 @@ func Final(err error) bool {
 	return false
 }
 
+// Held reports whether err, an error of Run, says no more than that somebody holds
+// the removal for now: stop-all, or a policy's denial that says retry. Such an
+// attempt is not one of a job's eight tries.
+func Held(err error) bool {
+	switch e := err.(type) {
+	case nil:
+		return false
+	case *TargetError:
+		return e.Failure.Fault == core.PolicyHeld
+	case interface{ Unwrap() error }:
+		return Held(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		parts := e.Unwrap()
+		return len(parts) > 0 && !slices.ContainsFunc(parts, func(part error) bool { return !Held(part) })
+	}
+	return false
+}
+
 const stateWrite = 5 * time.Second // HOST-CONTRACT 4.5: detached from cancellation, 5 s
 
 // Run attempts every target of the job once. The error joins what failed; each

@@ -87,6 +87,9 @@ func (s *Store) Recover(ctx context.Context, stale time.Duration) (recovered int
 				continue
 			}
 			j.State, j.NextAttemptAt, j.UpdatedAt = ports.RetryWait, now, now
+			if snapshot, err := core.ParseJobSnapshot(j.Snapshot); err == nil && snapshot.Held() {
+				j = uncounted(j)
+			}
 			s.jobs[id] = j
 			recovered++
 		}
@@ -103,6 +106,9 @@ func (s *Store) Finish(ctx context.Context, token ports.Token, end ports.Ending)
 			return err
 		}
 		now := s.now()
+		if end.Uncounted {
+			j = uncounted(j)
+		}
 		j.State, j.NextAttemptAt, j.LastError, j.UpdatedAt = end.State, time.Time{}, end.Error, now
 		switch end.State {
 		case ports.Succeeded:
@@ -117,6 +123,17 @@ func (s *Store) Finish(ctx context.Context, token ports.Token, end ports.Ending)
 		s.put(j)
 		return nil
 	})
+}
+
+// uncounted notes that the job's attempt was no try, where its snapshot can hold
+// that.
+func uncounted(j ports.Job) ports.Job {
+	if snapshot, err := core.ParseJobSnapshot(j.Snapshot); err == nil {
+		if snapshot, err = snapshot.WithUncounted(); err == nil {
+			j.Snapshot = snapshot.Bytes()
+		}
+	}
+	return j
 }
 
 // put stores a job that no worker holds any more.

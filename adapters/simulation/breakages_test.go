@@ -24,6 +24,7 @@ var breakages = []struct {
 	{"the holder is no lock", "holder.sh", []invariant{oneRemoval}, 1269},
 	{"a half-removed directory is a skip", "ports.Row", []invariant{nothingForgot}, 85},
 	{"stale leases stay", "ports.Jobs", []invariant{jobsEnd}, 1},
+	{"a hold is a try", "the worker", []invariant{eightTries}, 32},
 	{"rm reaches one name too far", "remove.sh", []invariant{siblingsStand}, 1},
 	{"a repository-wide prune", "holder.sh", []invariant{siblingsStand}, 909},
 	{"a record loses an exchange", "ports.Records", []invariant{recordsReplay}, 1},
@@ -58,7 +59,7 @@ func TestEveryInvariantCanFail(t *testing.T) {
 			t.Errorf("what stands for a broken guard in %s is not caught within %d seeds", b.stands, within)
 		})
 	}
-	for _, i := range []invariant{nothingLost, removedIsGone, othersRights, oneRemoval, jobsEnd, nothingForgot, siblingsStand, recordsReplay} {
+	for _, i := range []invariant{nothingLost, removedIsGone, othersRights, oneRemoval, jobsEnd, nothingForgot, siblingsStand, eightTries, recordsReplay} {
 		if !shown[i] {
 			t.Errorf("nothing shows that %q can fail", i)
 		}

@@ -44,6 +44,7 @@
 // that another task had a right to, or whose profile was off, at the last look;
 // at most one removal of a directory is at work; no leftover is forgotten;
 // siblings, registrations of others and the helper are untouched; every record
-// replays to its outcome. In the end: every job has ended. The breakages show
+// replays to its outcome; a job is given up at its eighth failure and not before, and a
+// hold is none. In the end: every job has ended. The breakages show
 // that each of these can fail.
 package simulation

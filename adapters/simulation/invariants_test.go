@@ -23,6 +23,7 @@ const (
 	jobsEnd       invariant = "every job ends"
 	nothingForgot invariant = "no leftover is forgotten"
 	siblingsStand invariant = "siblings are untouched"
+	eightTries    invariant = "a job is given up after eight failures, of which a hold is none"
 	recordsReplay invariant = "the record replays to the outcome"
 )
 
@@ -50,6 +51,8 @@ type ledger struct {
 	owner    map[string]string       // job: task
 	outcomes map[string]core.Outcome // of a kept record
 	beside   []beside
+	failures map[string]int // job: attempts that ended with a failure and were not cut short
+	holds    map[string]int // job: attempts of which every failure was a hold
 	ended    map[string]bool
 	records  int
 	read     map[string][]core.JobTarget // of a snapshot
@@ -73,7 +76,7 @@ type beside struct {
 }
 
 func newLedger() ledger {
-	return ledger{switches: map[string][]switching{}, looks: map[string]int{}, jobs: map[string][]*tree{}, owner: map[string]string{}, outcomes: map[string]core.Outcome{}, ended: map[string]bool{}, read: map[string][]core.JobTarget{}}
+	return ledger{switches: map[string][]switching{}, looks: map[string]int{}, jobs: map[string][]*tree{}, owner: map[string]string{}, outcomes: map[string]core.Outcome{}, failures: map[string]int{}, holds: map[string]int{}, ended: map[string]bool{}, read: map[string][]core.JobTarget{}}
 }
 
 func (l *ledger) siblings(w *world) {
@@ -177,6 +180,33 @@ func (l *ledger) concluded(w *world, c ports.Conclusion) {
 	key := fmt.Sprint(c.JobID, " ", c.Attempt, " ", c.Target.Host, " ", c.Target.TaskDir)
 	if told, kept := l.outcomes[key]; kept && w.broken == "" && !cmp.Equal(told, c.Outcome) {
 		w.violated(recordsReplay, "%s: the record says %s and the row %s", key, said(told), said(c.Outcome))
+	}
+}
+
+// tried is told of the end of an attempt in the row. What the row was told is
+// read, and none of what it counts. A worker that dies leaves a try that did not
+// fail.
+func (l *ledger) tried(w *world, token ports.Token, end ports.Ending) {
+	held := end.Error != ""
+	final := end.Error != ""
+	for line := range strings.SplitSeq(end.Error, "\n") {
+		held = held && strings.Contains(line, ": "+string(core.PolicyHeld)+": ")
+		final = final && slices.ContainsFunc([]core.Fault{core.NoPin, core.PathRefused, core.SnapshotInvalid}, func(f core.Fault) bool { return strings.Contains(line, ": "+string(f)+": ") })
+	}
+	switch {
+	case end.State == ports.Succeeded || end.State == ports.RetryWait && end.Delay == 0: // put down by a shutdown
+		return
+	case held:
+		w.count("attempts held")
+		l.holds[token.JobID]++
+	default:
+		l.failures[token.JobID]++
+	}
+	switch failures := l.failures[token.JobID]; {
+	case end.State == ports.JobFailed && !final && token.Attempt-l.holds[token.JobID] < 8:
+		w.violated(eightTries, "%s is given up after attempt %d, of which %d were held: %s", token.JobID, token.Attempt, l.holds[token.JobID], end.Error)
+	case end.State == ports.RetryWait && failures >= 8:
+		w.violated(eightTries, "%s has failed %d times and is tried again", token.JobID, failures)
 	}
 }
 

@@ -174,7 +174,17 @@ func (s storage) Recover(ctx context.Context, stale time.Duration) (n int, err e
 
 func (s storage) Finish(ctx context.Context, token ports.Token, end ports.Ending) error {
 	return s.ask(ctx, writes, fmt.Sprintf("ends attempt %d of %s: %s", token.Attempt, token.JobID, end.State), func() error {
-		return s.w.store.Finish(context.Background(), token, end)
+		if s.w.broken == "a hold is a try" {
+			end.Uncounted = false
+			if _, again := core.RetryAfter(token.Attempt); !again {
+				end.State = ports.JobFailed
+			}
+		}
+		err := s.w.store.Finish(context.Background(), token, end)
+		if err == nil {
+			s.w.ledger.tried(s.w, token, end)
+		}
+		return err
 	})
 }
 

@@ -25,8 +25,10 @@ type world struct {
 	random *rand.Rand
 	began  time.Time
 	stormy bool // things go wrong
-	steps  int
-	storm  int // steps until it is over
+	// released is when stop-all is turned off at last, where it outlasts the storm.
+	released time.Time
+	steps    int
+	storm    int // steps until it is over
 
 	temper   temper
 	store    *memstore.Store
@@ -269,6 +271,10 @@ func (w *world) run() {
 			w.clear()
 			continue
 		}
+		if !w.released.IsZero() && time.Now().After(w.released) {
+			w.released = time.Time{}
+			w.desk().SetStopped(context.Background(), false)
+		}
 		if !w.stormy && w.over() {
 			w.finally()
 			break
@@ -383,7 +389,13 @@ func (w *world) clear() {
 			}
 		}
 	}
-	w.desk().SetStopped(context.Background(), false)
+	// Not every hold ends with the storm: some outlast more attempts than a job has
+	// tries.
+	held := w.temper.stopAll && w.chance(0.5)
+	w.desk().SetStopped(context.Background(), held)
+	if held {
+		w.released = time.Now().Add(30 * time.Hour)
+	}
 	for _, b := range w.backends {
 		b.frozen = time.Time{}
 		b.cancel() // a stop like any other

@@ -233,12 +233,20 @@ func (s *Store) Recover(ctx context.Context, stale time.Duration) (recovered int
 		if err != nil {
 			return err
 		}
-		n, err := s.changed(ctx, tx, `UPDATE task_resource_cleanup_jobs SET state = 'retry_wait', next_attempt_at = ?, updated_at = ?
+		ids, err := column[string](ctx, s.Rows, tx, `UPDATE task_resource_cleanup_jobs SET state = 'retry_wait', next_attempt_at = ?, updated_at = ?
 			WHERE state = 'running' AND trigger IN (?, ?, ?, ?) AND NOT EXISTS (
-				SELECT 1 FROM reclaim_leases l WHERE l.job_id = task_resource_cleanup_jobs.id AND l.attempt = task_resource_cleanup_jobs.attempts AND l.beat_ms > ?)`,
-			append([]any{s.at(now), s.at(now)}, append(reclaims(), now.Add(-stale).UnixMilli())...)...)
-		recovered = int(n)
-		return err
+				SELECT 1 FROM reclaim_leases l WHERE l.job_id = task_resource_cleanup_jobs.id AND l.attempt = task_resource_cleanup_jobs.attempts AND l.beat_ms > ?)
+			RETURNING id`, append([]any{s.at(now), s.at(now)}, append(reclaims(), now.Add(-stale).UnixMilli())...)...)
+		if err != nil {
+			return err
+		}
+		recovered = len(ids)
+		for _, id := range ids {
+			if err := s.uncount(ctx, tx, id, core.JobSnapshot.Held); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return recovered, err
 }
@@ -250,7 +258,7 @@ func (s *Store) Finish(ctx context.Context, token ports.Token, end ports.Ending)
 	default:
 		return fmt.Errorf("no attempt ends in the state %q", end.State)
 	}
-	return s.end(ctx, token, func(now time.Time) (string, []any) {
+	return s.end(ctx, token, end.Uncounted, func(now time.Time) (string, []any) {
 		if end.State == ports.RetryWait {
 			return `state = 'retry_wait', next_attempt_at = ?, last_error = ?`, []any{s.at(now.Add(max(end.Delay, 0))), clean(end.Error)}
 		}
@@ -264,12 +272,12 @@ func (s *Store) Finish(ctx context.Context, token ports.Token, end ports.Ending)
 
 // Cancel implements ports.Jobs.
 func (s *Store) Cancel(ctx context.Context, token ports.Token) error {
-	return s.end(ctx, token, func(now time.Time) (string, []any) {
+	return s.end(ctx, token, false, func(now time.Time) (string, []any) {
 		return `state = 'cancelled', next_attempt_at = NULL, completed_at = ?`, []any{s.at(now)}
 	})
 }
 
-func (s *Store) end(ctx context.Context, token ports.Token, set func(time.Time) (string, []any)) error {
+func (s *Store) end(ctx context.Context, token ports.Token, uncounted bool, set func(time.Time) (string, []any)) error {
 	return s.in(ctx, func(tx *sql.Tx) error {
 		now, err := s.now(ctx, tx)
 		if err != nil {
@@ -286,9 +294,33 @@ func (s *Store) end(ctx context.Context, token ports.Token, set func(time.Time) 
 		if n != 1 {
 			return ports.ErrRowLost
 		}
+		if uncounted {
+			if err := s.uncount(ctx, tx, token.JobID, func(core.JobSnapshot) bool { return true }); err != nil {
+				return err
+			}
+		}
 		_, err = s.changed(ctx, tx, `DELETE FROM reclaim_leases WHERE job_id = ?`, token.JobID)
 		return err
 	})
+}
+
+// uncount notes that a job's attempt was no try, where its snapshot says so and
+// can hold that. The caller's transaction has changed the row, so that nobody else
+// writes it.
+func (s *Store) uncount(ctx context.Context, tx *sql.Tx, id string, where func(core.JobSnapshot) bool) error {
+	var raw []byte
+	if err := s.row(ctx, tx, `SELECT COALESCE(resource_snapshot, '') FROM task_resource_cleanup_jobs WHERE id = ?`, id).Scan(&raw); err != nil {
+		return err
+	}
+	snapshot, err := core.ParseJobSnapshot(raw)
+	if err != nil || !where(snapshot) {
+		return nil
+	}
+	if snapshot, err = snapshot.WithUncounted(); err != nil {
+		return nil
+	}
+	_, err = s.changed(ctx, tx, `UPDATE task_resource_cleanup_jobs SET resource_snapshot = ? WHERE id = ?`, string(snapshot.Bytes()), id)
+	return err
 }
 
 // Hooked implements ports.Jobs.

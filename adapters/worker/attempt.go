@@ -120,10 +120,16 @@ func (w *Worker) finish(ctx context.Context, j ports.Job, token ports.Token, end
 	ending := ports.Ending{State: ports.Succeeded}
 	if end.err != nil {
 		ending = ports.Ending{State: ports.JobFailed, Error: lastError(end.err)}
-		delay, again := core.RetryAfter(token.Attempt)
+		tries, held := token.Attempt, 1
+		if snapshot, err := core.ParseJobSnapshot(j.Snapshot); err == nil {
+			tries, held = snapshot.Tries(token.Attempt), snapshot.Uncounted()+1
+		}
+		delay, again := core.RetryAfter(tries)
 		switch {
 		case ctx.Err() != nil: // a shutdown is not the job's failure: due at once for whoever comes next
-			ending.State = ports.RetryWait
+			ending.State, ending.Uncounted = ports.RetryWait, true
+		case job.Held(end.err): // neither is what an operator holds
+			ending.State, ending.Uncounted, ending.Delay = ports.RetryWait, true, core.HoldAfter(held)
 		case again && !job.Final(end.err):
 			ending.State, ending.Delay = ports.RetryWait, delay
 		}

@@ -120,6 +120,11 @@ func (q *queue) Recover(_ context.Context, stale time.Duration) (int, error) {
 func (q *queue) Finish(_ context.Context, token ports.Token, end ports.Ending) error {
 	return q.held("finish", token, func(r *row) {
 		r.State, r.LastError, r.NextAttemptAt = end.State, end.Error, time.Now().Add(end.Delay)
+		if snapshot, err := core.ParseJobSnapshot(r.Snapshot); end.Uncounted && err == nil {
+			if snapshot, err = snapshot.WithUncounted(); err == nil {
+				r.Snapshot = snapshot.Bytes()
+			}
+		}
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/kandev/reclaim/adapters/job"
 	"github.com/kandev/reclaim/core"
@@ -80,6 +81,65 @@ func TestAC_005_2_AFailedAttemptIsRetriedAfterTheHostsDelaysAndTheEighthIsTheLas
 		if r := q.row("j"); r.State != ports.JobFailed || r.Attempts != 8 || r.LastError == "" {
 			t.Errorf("after the eighth failure: %s %d %q", r.State, r.Attempts, r.LastError)
 		}
+	})
+}
+
+// What an operator holds is tried again for as long as it is held; what fails is
+// tried eight times, whatever comes between, and every attempt has its own token.
+func TestAHoldIsNoneOfAJobsEightTries(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		course := rapid.SliceOfN(rapid.SampledFrom([]string{"held", "held", "unreachable", "both", "a shutdown"}), 0, 40).Draw(rt, "course")
+		synctest.Test(t, func(t *testing.T) {
+			q := &queue{}
+			q.add("j", "t", "a", "b")
+			failures, holds := 0, 0
+			try := func(what string) {
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				before := q.row("j")
+				_, err := on(q, "w", nothingRuns, func(context.Context, job.Job) (job.Report, error) {
+					switch what {
+					case "held":
+						return job.Report{}, errors.Join(failing(core.PolicyHeld), failing(core.PolicyHeld))
+					case "both":
+						return job.Report{}, errors.Join(failing(core.PolicyHeld), failing(core.Unreachable))
+					case "a shutdown":
+						stop()
+					}
+					return job.Report{}, failing(core.Unreachable)
+				}).Once(ctx)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				wait := time.Duration(0)
+				switch what {
+				case "held":
+					holds++
+					wait = core.HoldAfter(holds)
+				case "a shutdown":
+					holds++
+				default:
+					failures++
+					wait, _ = core.RetryAfter(failures)
+				}
+				want, now := ports.RetryWait, q.row("j")
+				if failures == 8 {
+					want = ports.JobFailed
+				}
+				if now.State != want || now.Attempts != before.Attempts+1 || want == ports.RetryWait && time.Until(now.NextAttemptAt) != wait {
+					rt.Fatalf("%s, after %d failures and %d that were none: %s, attempt %d, in %s and not in %s", what, failures, holds, now.State, now.Attempts, time.Until(now.NextAttemptAt), wait)
+				}
+				time.Sleep(time.Until(now.NextAttemptAt))
+			}
+			for _, what := range course {
+				if failures < 8 {
+					try(what)
+				}
+			}
+			for failures < 8 {
+				try("unreachable")
+			}
+		})
 	})
 }
 

@@ -381,6 +381,51 @@ var storageClauses = []storageClause{
 		b.state("job-1", ports.Cancelled)
 		b.none("w-1")
 	}},
+	{"an attempt that was no try is noted with its end, once, and a job judged again has all its tries", func(b *bench) {
+		b.settle()
+		b.seed.PutJob(b.TB, aJob("job-1", ports.Pending, 0))
+		uncounted := func(want int) core.JobSnapshot {
+			b.Helper()
+			s, err := core.ParseJobSnapshot(b.seed.GetJob(b.TB, "job-1").Snapshot)
+			b.must(err)
+			if s.Uncounted() != want {
+				b.Errorf("%d attempts are no tries, want %d", s.Uncounted(), want)
+			}
+			return s
+		}
+		held := ports.Ending{State: ports.RetryWait, Error: "held", Uncounted: true}
+		first := token(b.lease())
+		b.lost(b.store.Finish(ctx, ports.Token{JobID: "job-1", Attempt: 1, Worker: "w-2"}, held))
+		uncounted(0)
+		b.must(b.store.Finish(ctx, first, held))
+		b.lost(b.store.Finish(ctx, first, held))
+		uncounted(1)
+		// A worker that dies while a hold is all there is has tried nothing either.
+		b.must(b.store.Conclude(ctx, ports.Conclusion{JobID: "job-1", Attempt: b.lease().Attempts, Target: target, Outcome: core.Failed{Fault: core.PolicyHeld}}))
+		if n, err := b.store.Recover(ctx, 0); n != 1 || err != nil {
+			b.Errorf("recovered %d: %v", n, err)
+		}
+		uncounted(2)
+		failing := b.lease()
+		b.must(b.store.Conclude(ctx, ports.Conclusion{JobID: "job-1", Attempt: failing.Attempts, Target: target, Outcome: core.Failed{Fault: core.Unreachable}}))
+		b.must(b.store.Finish(ctx, token(failing), ports.Ending{State: ports.RetryWait, Error: "unreachable"}))
+		if s := uncounted(2); failing.Attempts != 3 || s.Tries(failing.Attempts) != 1 {
+			b.Errorf("attempt %d is try %d", failing.Attempts, s.Tries(failing.Attempts))
+		}
+		b.lease()
+		if n, err := b.store.Recover(ctx, 0); n != 1 || err != nil {
+			b.Errorf("recovered %d: %v", n, err)
+		}
+		uncounted(2)
+		b.must(b.store.Finish(ctx, token(b.lease()), ports.Ending{State: ports.JobFailed, Error: "given up"}))
+		again, err := b.desk.JudgeAgain(ctx, "job-1")
+		b.must(err)
+		s, err := core.ParseJobSnapshot(b.state(again, ports.Pending).Snapshot)
+		b.must(err)
+		if s.Uncounted() != 0 {
+			b.Errorf("the new job begins with %d", s.Uncounted())
+		}
+	}},
 	{"4.6: a stale lease is recovered with its attempts, a fresh one is not, and the old holder has lost", func(b *bench) {
 		b.settle()
 		b.seed.PutJob(b.TB, aJob("job-1", ports.Pending, 0))
