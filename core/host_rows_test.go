@@ -547,3 +547,56 @@ func TestADecisionThatCannotBeTakenSaysWhy(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// What was no try is counted in every target, beside whatever else stands there.
+func TestAttemptsThatAreNoTriesAreCountedInTheSnapshotAndNothingElseChanges(t *testing.T) {
+	const raw = `{ "x":1e2, "ssh_task_dirs":[{"host":"a","task_dir":"/a","reclaim":{"later":[1], "bytes":7}} , {"host":"b","task_dir":"/b","n":9007199254740993}, 3],"y":null}`
+	s, err := ParseJobSnapshot([]byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		if s.Uncounted() != n || s.Tries(n+1) != 1 || s.Tries(n+9) != 9 {
+			t.Errorf("%d are no tries, want %d; of %d attempts %d are tries", s.Uncounted(), n, n+9, s.Tries(n+9))
+		}
+		if s, err = s.WithUncounted(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := strings.NewReplacer(`"bytes":7}`, `"bytes":7,"uncounted":3}`, `993}`, `993,"reclaim":{"uncounted":3}}`).Replace(raw)
+	if string(s.Bytes()) != want {
+		t.Errorf("%s\nwant\n%s", s.Bytes(), want)
+	}
+	if s.Tries(2) != 1 {
+		t.Errorf("more attempts uncounted than there were make it try %d", s.Tries(2))
+	}
+	again, err := s.Again()
+	if err != nil || string(again.Bytes()) != raw {
+		t.Errorf("%s %v", again.Bytes(), err)
+	}
+	for odd, uncounted := range map[string]int{`-1`: 0, `"3"`: 0, `1.5`: 0, `null`: 0, `4`: 4} {
+		s, err := ParseJobSnapshot([]byte(`{"ssh_task_dirs":[{"host":"a","task_dir":"/a","reclaim":{"uncounted":` + odd + `}}]}`))
+		if err != nil || s.Uncounted() != uncounted || s.Targets()[0].Invalid != "" {
+			t.Errorf("%s is %d, %v, %q", odd, s.Uncounted(), err, s.Targets()[0].Invalid)
+		}
+	}
+}
+
+func TestASnapshotIsHeldWhereAHoldIsAllThatKeepsItOpen(t *testing.T) {
+	a, b := Target{Host: "a", TaskDir: "/a"}, Target{Host: "b", TaskDir: "/b"}
+	held, failed, kept := Failed{Fault: PolicyHeld}, Failed{Fault: Unreachable}, Skipped{Finding: Finding{Reason: Shared, Cause: Claimed}}
+	for _, c := range []struct {
+		a, b Outcome
+		want bool
+	}{{held, held, true}, {held, Removed{}, true}, {kept, held, true}, {held, failed, false}, {held, nil, false}, {kept, Removed{}, false}, {nil, nil, false}} {
+		s, err := ParseJobSnapshot([]byte(`{"ssh_task_dirs":[{"host":"a","task_dir":"/a"},{"host":"b","task_dir":"/b"}]}`))
+		for target, o := range map[Target]Outcome{a: c.a, b: c.b} {
+			if o != nil && err == nil {
+				s, err = s.WithOutcome(target, o)
+			}
+		}
+		if err != nil || s.Held() != c.want {
+			t.Errorf("%T %T: held %v, %v", c.a, c.b, s.Held(), err)
+		}
+	}
+}

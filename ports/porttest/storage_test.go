@@ -506,6 +506,12 @@ var brokenStores = map[string]func() *twisted{
 			return w.Store.Finish(ctx, token, ports.Ending{State: ports.RetryWait})
 		}}
 	},
+	"an attempt that was no try is noted with its end, once, and a job judged again has all its tries": func() *twisted {
+		return &twisted{finish: func(w *twisted, token ports.Token, end ports.Ending) error {
+			end.Uncounted = false
+			return w.Store.Finish(ctx, token, end)
+		}}
+	},
 	"4.6: a stale lease is recovered with its attempts, a fresh one is not, and the old holder has lost": func() *twisted {
 		return &twisted{stale: func(time.Duration) time.Duration { return 0 }}
 	},
