@@ -21,7 +21,7 @@ type jobView struct {
 	Trigger   core.Trigger `json:"trigger"`
 	State     ports.State  `json:"state"`
 	Attempts  int          `json:"attempts"`
-	Uncounted int          `json:"uncounted"` // of the attempts: held or cut short, and none of the eight tries
+	Uncounted int          `json:"uncounted"`       // of the attempts: held or cut short, and none of the eight tries
 	Next      string       `json:"next_attempt_at"` // RFC 3339; empty unless it waits
 	LastError string       `json:"last_error"`
 	Created   string       `json:"created_at"`

@@ -262,9 +262,9 @@ func (p *Phase) attempt(ctx context.Context, s core.Snapshot, hosts *connections
 	record.Result.DurationMS = time.Since(started).Milliseconds()
 	watched.Ended(record)
 	report := TargetReport{Result: record.Result, Record: record, Attempted: true}
+	p.keep(ctx, record)
 	detached, done := context.WithTimeout(context.WithoutCancel(ctx), stateWrite)
 	defer done()
-	p.keep(detached, record)
 
 	switch step := core.Next(s, transcript).(type) {
 	case core.Ask:
@@ -316,7 +316,9 @@ func (p *Phase) keep(ctx context.Context, record core.Record) {
 	if p.Records == nil {
 		return
 	}
-	if err := p.Records.Keep(ctx, record); err != nil {
+	detached, done := context.WithTimeout(context.WithoutCancel(ctx), stateWrite)
+	defer done()
+	if err := p.Records.Keep(detached, record); err != nil {
 		p.log().WarnContext(ctx, "the record could not be kept", "task_id", record.Snapshot.TaskID, "error", err)
 	}
 }

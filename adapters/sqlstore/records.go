@@ -19,7 +19,8 @@ const (
 )
 
 // Keep implements ports.Records: every attempt, for 90 days. A record that is
-// too large to be kept whole is an error and not kept.
+// too large to be kept whole is an error and not kept. A database that is away
+// is waited for while ctx lasts: the attempt will not tell it again.
 func (s *Store) Keep(ctx context.Context, record core.Record) error {
 	raw, err := json.Marshal(record)
 	if err != nil {
@@ -29,18 +30,20 @@ func (s *Store) Keep(ctx context.Context, record core.Record) error {
 		return fmt.Errorf("the record has %d bytes, more than %d", len(raw), maxRecord)
 	}
 	sum := sha256.Sum256(raw)
-	return s.in(ctx, func(tx *sql.Tx) error {
-		now, err := s.now(ctx, tx)
-		if err != nil {
+	return patiently(ctx, func() error {
+		return s.in(ctx, func(tx *sql.Tx) error {
+			now, err := s.now(ctx, tx)
+			if err != nil {
+				return err
+			}
+			if err := s.forget(ctx, tx, now.Add(-recordAge)); err != nil {
+				return err
+			}
+			id := fmt.Sprintf("%s.%d.%s", record.Snapshot.JobID, record.Snapshot.Attempt, hex.EncodeToString(sum[:6]))
+			_, err = s.changed(ctx, tx, `INSERT INTO reclaim_records (id, job_id, task_id, attempt, kept_ms, record) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+				id, record.Snapshot.JobID, record.Snapshot.TaskID, record.Snapshot.Attempt, now.UnixMilli(), string(raw))
 			return err
-		}
-		if err := s.forget(ctx, tx, now.Add(-recordAge)); err != nil {
-			return err
-		}
-		id := fmt.Sprintf("%s.%d.%s", record.Snapshot.JobID, record.Snapshot.Attempt, hex.EncodeToString(sum[:6]))
-		_, err = s.changed(ctx, tx, `INSERT INTO reclaim_records (id, job_id, task_id, attempt, kept_ms, record) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-			id, record.Snapshot.JobID, record.Snapshot.TaskID, record.Snapshot.Attempt, now.UnixMilli(), string(raw))
-		return err
+		})
 	})
 }
 
