@@ -163,7 +163,10 @@ survey() {
 					else if (p ~ /\/objects\/(pack|info)$/) kept[substr(p, 1, length(p) - 13)]++
 				}
 				if (index(p, "/worktrees/") && p ~ /\/worktrees\/[^\/]*$/ && p !~ /\/objects(\/(pack|info))?$/) admin[++admins] = p
-			} else if (type == "l" && p ~ /^\/\.kandev\// && !links++) link = p
+			} else if (type == "l") {
+				if (end == "ects" && p ~ /\/objects$/) store[substr(p, 1, length(p) - 8)] = 1
+				if (p ~ /^\/\.kandev\// && !links++) link = p
+			}
 			# disposable: entry
 			if (end in telling) {
 				if (p ~ /\/HEAD$/ && type != "d") head[substr(p, 1, length(p) - 5)] = 1
@@ -970,7 +973,7 @@ leads() {
 	'' | *%*) where=unknown && return ;;
 	[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt] | *.[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt] | [Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt].*) return ;;
 	[Ii][Pp]6-*) return ;;
-	127.* | 0.* | *:[fF][fF][fF][fF]:127.* | *:[fF][fF][fF][fF]:7[fF]*) return ;;
+	127.* | 0.* | *:127.* | *:[fF][fF][fF][fF]:7[fF]*) return ;;
 	"$node" | "${node%%.*}") return ;;
 	esac
 	case $host in *[!0-9]*) ;; *) return ;; esac
@@ -1023,7 +1026,27 @@ at_path() {
 		where=inside
 		mortal "$physical" && return
 	done
-	borrow "$there/objects" 5 && where=local
+	borrow "$there/objects" 5 || return
+	where=unknown
+	[ ! -e "$there/shallow" ] || shorter "$there/shallow" || return
+	where=local
+}
+
+# shorter SHALLOW: what that says is cut off is cut off here, too.
+shorter() {
+	[ -r "$1" ] || return 1
+	while IFS= read -r cut; do
+		grep -qxF -e "$cut" "$common/shallow" 2>/dev/null || return 1
+	done <"$1"
+}
+
+# unused REMOTE: the tracking refs of the remote log what became of them, no log lost
+# its first entries, and none tells of a push.
+unused() {
+	[ -d "$common/logs/refs/remotes/$1" ] && line "$common/logs/HEAD" && case $line in 00000000*) ;; *) false ;; esac || return 1
+	case $(g config --type=bool core.logAllRefUpdates 2>/dev/null) in false) return 1 ;; esac
+	grep -r -q 'update by push' "$common/logs/refs/remotes/$1" 2>/dev/null
+	[ $? = 1 ]
 }
 
 # mortal PATH: it goes with this target or may go with another task's.
@@ -1084,6 +1107,11 @@ probe_remotes() {
 			url=${url% (*)}
 			leads "$url"
 			case $settings in *"${newline}vcs $remote$newline"*) where=helper ;; esac
+			# An address that no push can reach, as people set it where nothing is to be pushed.
+			case $where$entry in gone*' (push)' | helper*' (push)' | unknown*"$tab (push)")
+				case $distrusted@$trusted in *"$newline$remote$newline"*@*) ;; *@*"$newline$remote$newline"*) unused "$remote" && continue ;; esac
+				;;
+			esac
 			case $trusted$distrusted in *"$newline$remote$newline"*) ;; *) configured=$((configured + 1)) ;; esac
 			[ ! -L "$common/refs/remotes" ] && [ ! -L "$common/refs/remotes/$remote" ] || where=unknown
 			case $where in
