@@ -9,7 +9,7 @@ import (
 
 // commandCap is the longest exec request that is sent. Linux refuses one
 // argument of 128 KiB, and OpenSSH drops the whole connection above 256 KiB.
-const commandCap = 100 << 10
+const commandCap = 120 << 10
 
 // command is the exec request for one script. The account's shell, whichever it
 // is, sees one line: two words in single quotes that hold no character which
