@@ -209,6 +209,10 @@ func TestAnOwnershipRefusalNamesTheOtherTaskAndWhatToDo(t *testing.T) {
 		t.Errorf("the other tasks are not named: %q, %q", skipped.Detail, skipped.Others[0].Detail)
 	}
 
+	o.Claims[0].Unreadable = true
+	if skipped = JudgeOwnership(s, o).(Done).Outcome.(Skipped); !strings.Contains(skipped.Others[0].Detail, "row does not let us read") {
+		t.Errorf("%q", skipped.Others[0].Detail)
+	}
 	for i := range 1000 {
 		o.Claims = append(o.Claims, Claim{TaskID: fmt.Sprint("t-", i+10), TaskDir: strings.Repeat("/x", 3000), Unreadable: true})
 	}

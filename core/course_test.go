@@ -407,10 +407,10 @@ func itoa(n int) string { raw, _ := json.Marshal(n); return string(raw) }
 func TestALaunchIsProjectedFromWhatCanBeRead(t *testing.T) {
 	base := func() Projected {
 		return Projected{TaskID: "t", Task: []byte(`{"note":"n","git_user_name":"task"}`), ExecutorID: "e", Executor: []byte(projectedExecutor),
-			Profile: &Profile{ID: "p", CleanupScript: "c", Config: []byte(`{"ssh_reclaim_task_dir":"true","ssh_reclaim_disposable":"node,moon","remote_git_user_name":"new","git_user_name":"old","empty":"","other":"o","number":7}`)}}
+			Profile: &Profile{ID: "p", CleanupScript: "c", Config: []byte(`{"ssh_reclaim_task_dir":"true","ssh_reclaim_disposable":"node,moon","remote_git_user_name":"new","git_user_name":"old","empty":"","other":"o","number":7,"ssh_workdir_root":"/w","ssh_shell":"/bin/zsh"}`)}}
 	}
 	got := project(t, base())
-	for key, want := range map[string]any{"note": "n", "git_user_name": "new", "other": "o", "number": nil, "empty": nil, "ssh_reclaim_task_dir": "true", "ssh_reclaim_disposable": "node", "ssh_workdir_root": "~/.kandev",
+	for key, want := range map[string]any{"note": "n", "git_user_name": "new", "other": "o", "number": nil, "empty": nil, "ssh_reclaim_task_dir": "true", "ssh_reclaim_disposable": "node", "ssh_workdir_root": "/w", "ssh_shell": "/bin/zsh",
 		"cleanup_script": "c", "executor_profile_id": "p", "executor_id": "e", "is_remote": true, "ssh_host": "dev.example", "ssh_proxy_jump": ""} {
 		if got[key] != want {
 			t.Errorf("%s is %v", key, got[key])

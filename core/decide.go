@@ -390,7 +390,7 @@ func (a *attempt) settled(dir taskpath.Dir, greeting Greeting) (Presence, Step) 
 		return "", Done{*failed}
 	}
 	if settlement.Finished && settlement.Target == Absent {
-		return Absent, Done{Removed{Detail: "an interrupted removal was finished", Bytes: settlement.Bytes, Entries: settlement.Entries}}
+		return "", Done{Removed{Detail: "an interrupted removal was finished", Bytes: settlement.Bytes, Entries: settlement.Entries}}
 	}
 	return settlement.Target, nil
 }

@@ -206,6 +206,28 @@ func TestEveryRowOfBuildOutputHasItsEvidenceAndItsScenario(t *testing.T) {
 	}
 }
 
+// What git does not call ignored needs no excuse, and gets none.
+func TestATreeThatHoldsNothingIgnoredIsNotExcused(t *testing.T) {
+	for _, why := range []string{"fit", "newer"} {
+		lines := linesOf(answer(t, "heap-node-npm"))
+		for i, line := range lines {
+			switch w := strings.Split(line, " "); w[0] {
+			case "heap":
+				w[3] = why
+				lines[i] = strings.Join(w, " ")
+			case "held":
+				w[3] = "0"
+				lines[i] = strings.Join(w, " ")
+			case "holding":
+				lines[i] = "holding 1 1 0"
+			}
+		}
+		if e := heapInventory("node").Judge(sealed(lines)); !e.Safe() || len(e.Excused) != 0 {
+			t.Errorf("%s: %+v", why, e)
+		}
+	}
+}
+
 // Whatever is missing, doubled or of other words, the directory stays.
 func TestALyingAnswerAboutBuildOutputIsNotSafe(t *testing.T) {
 	lies := map[string]map[int][]string{

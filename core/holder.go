@@ -84,7 +84,6 @@ var (
 // and body as one program.
 func holderScript(name string, limit time.Duration, body string, parameters ...string) Script {
 	var b strings.Builder
-	b.Grow(len(preludeShell) + len(manifestShell) + len(holderShell) + len(body) + 1024)
 	for i := 0; i+1 < len(parameters); i += 2 {
 		b.WriteString(parameters[i] + "=" + quote(parameters[i+1]) + "\n")
 	}

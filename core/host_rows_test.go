@@ -301,8 +301,8 @@ func TestWhatOurOwnObjectSaysIsReadOrRefusesTheTarget(t *testing.T) {
 			t.Errorf("%s: an intent that cannot be read is none: %+v", raw, got)
 		}
 	}
-	got := parse(t, dir+`{"begun":3,"begun_until":99,"cause":"c","fault":"lost","final":true,"baseline":"b","disposable":"node","bytes":7,"hooks":[{"session_id":"s","ending":"ran"}],"notes":["n"],"profiles":["p"],"cure":[{"what":"w"}]}}]}`).Targets()[0]
-	want := JobTarget{Target: Target{Host: "h", TaskDir: "/srv/k/tasks/a", Enabled: true, Disposable: "node"}, Begun: 3, BegunUntil: 99, Cause: "c", Fault: Lost, Final: true, Baseline: "b", Bytes: 7,
+	got := parse(t, dir+`{"begun":3,"begun_until":99,"cause":"c","fault":"lost","final":true,"baseline":"b","disposable":"node","bytes":1,"hooks":[{"session_id":"s","ending":"ran"}],"notes":["n"],"profiles":["p"],"cure":[{"what":"w"}]}}]}`).Targets()[0]
+	want := JobTarget{Target: Target{Host: "h", TaskDir: "/srv/k/tasks/a", Enabled: true, Disposable: "node"}, Begun: 3, BegunUntil: 99, Cause: "c", Fault: Lost, Final: true, Baseline: "b", Bytes: 1,
 		Hooks: []SessionHook{{SessionID: "s", Ending: HookRan}}, Notes: []string{"n"}, Profiles: []string{"p"}, Cure: []Remedy{{What: "w"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

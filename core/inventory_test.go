@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -244,6 +245,21 @@ func sealed(lines []string) Said {
 func linesOf(said Said) []string {
 	lines := strings.Split(strings.TrimSuffix(said.Body, "\n"), "\n")
 	return lines[:len(lines)-2]
+}
+
+func TestSoManyRepositoriesAreJudgedAndNoMore(t *testing.T) {
+	for told, many := range map[int]bool{maxRepositories: false, maxRepositories + 1: true} {
+		lines := linesOf(answer(t, "clean-pushed"))
+		for i, line := range lines {
+			if strings.HasPrefix(line, "repositories ") {
+				lines[i] = "repositories " + strconv.Itoa(told)
+			}
+		}
+		e := labInventory.Judge(sealed(lines))
+		if e.Safe() || strings.Contains(fmt.Sprint(e.Findings), "so many are not judged") != many {
+			t.Errorf("%d: %+v", told, e.Findings)
+		}
+	}
 }
 
 func TestAC_002_5_ALyingAnswerWithARightSumIsStillNotSafe(t *testing.T) {
