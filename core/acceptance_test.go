@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// judges holds the recorded answers of scenarios against what the row of
-// ACCEPTANCE says: a reason, and a cause where it names one; "safe" is none.
+// judges holds the recorded answers of scenarios against what a requirement's row
+// says: a reason, and a cause where it names one; "safe" is none.
 func judges(t *testing.T, want map[string]string) {
 	t.Helper()
 	for id, words := range want {

@@ -28,7 +28,8 @@ type Profile struct {
 	CleanupScript string
 }
 
-// Keys of launch metadata by who may say what they hold (HOST-CONTRACT 2.2).
+// Keys of launch metadata by who may say what they hold, as the host has it: the
+// executor record's and the profile's stand over whatever the task says.
 var (
 	// trustedKeys are the executor record's: they overwrite, also with nothing.
 	trustedKeys = []string{"ssh_host", "ssh_host_alias", "ssh_port", "ssh_user", "ssh_host_fingerprint", "ssh_identity_source", "ssh_identity_file", "ssh_proxy_jump"}

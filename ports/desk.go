@@ -86,6 +86,8 @@ type Profile struct {
 	Executor   string // the executor's name
 	Host       string // ssh_host
 	Alias      string // ssh_host_alias
+	User       string // ssh_user
+	Port       string // ssh_port
 	Root       string // ssh_workdir_root, as typed
 	Reclaim    string // ssh_reclaim_task_dir, as stored
 	Disposable string // ssh_reclaim_disposable, as stored

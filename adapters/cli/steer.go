@@ -306,15 +306,16 @@ func (c jobShowCommand) Run(ctx context.Context, t *terminal) error {
 		return at("the records of job "+j.ID, err)
 	}
 	type filed struct {
-		ID      string      `json:"id"`
-		At      string      `json:"at"`
-		File    string      `json:"file"`
-		Attempt int         `json:"attempt"`
-		Result  core.Result `json:"result"`
+		ID       string      `json:"id"`
+		At       string      `json:"at"`
+		File     string      `json:"file"`
+		Attempt  int         `json:"attempt"`
+		Observed bool        `json:"observed"` // by work --observe: it is no attempt, and began nothing
+		Result   core.Result `json:"result"`
 	}
 	all := []filed{}
 	for _, r := range records {
-		f := filed{ID: r.ID, At: stamp(r.At), Attempt: r.Record.Snapshot.Attempt, Result: r.Record.Result}
+		f := filed{ID: r.ID, At: stamp(r.At), Attempt: r.Record.Snapshot.Attempt, Observed: r.Record.Observed, Result: r.Record.Result}
 		if c.Save != "" {
 			if f.File, err = saveRecord(c.Save, r.ID, r.Record); err != nil {
 				return err
@@ -332,7 +333,11 @@ func (c jobShowCommand) Run(ctx context.Context, t *terminal) error {
 	if len(all) > 0 {
 		t.printf("\nrecords\n")
 		for i, f := range all {
-			t.item(fmt.Sprintf("attempt %d, %s: %s", f.Attempt, ago(records[i].At, time.Now()), headline(f.Result)))
+			what := fmt.Sprintf("attempt %d", f.Attempt)
+			if f.Observed {
+				what = fmt.Sprintf("observed before attempt %d", f.Attempt)
+			}
+			t.item(fmt.Sprintf("%s, %s: %s", what, ago(records[i].At, time.Now()), headline(f.Result)))
 			if len(viewJob(j).Targets) > 1 {
 				t.printf("    %s\n", clean(place(f.Result.Target)))
 			}
@@ -530,6 +535,8 @@ type profileView struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
 	Host    string `json:"host"`
+	User    string `json:"user"`
+	Port    string `json:"port"` // as stored; empty: 22
 	Tree    string `json:"tree"`
 	Reclaim bool   `json:"reclaim"`
 	Stored  string `json:"stored"` // as stored; only the exact word true is on
@@ -539,8 +546,20 @@ type profileView struct {
 
 func viewProfile(p ports.Profile) profileView {
 	root := strings.TrimRight(cmp.Or(strings.TrimSpace(p.Root), "~/.kandev"), "/")
-	return profileView{ID: p.ID, Name: p.Name, Host: cmp.Or(p.Host, p.Alias, p.Executor), Tree: root + "/tasks/", Reclaim: p.Reclaim == "true", Stored: p.Reclaim,
+	return profileView{ID: p.ID, Name: p.Name, Host: cmp.Or(p.Host, p.Alias, p.Executor), User: p.User, Port: p.Port, Tree: root + "/tasks/", Reclaim: p.Reclaim == "true", Stored: p.Reclaim,
 		Disposable: core.ReadDisposable(p.Disposable)}
+}
+
+// login is the host with who logs in and where, as ssh is told it.
+func (v profileView) login() string {
+	text := v.Host
+	if v.User != "" {
+		text = v.User + "@" + text
+	}
+	if v.Port != "" && v.Port != "22" {
+		text += ":" + v.Port
+	}
+	return text
 }
 
 func (c profilesCommand) Run(ctx context.Context, t *terminal) error {
@@ -566,7 +585,7 @@ func (c profilesCommand) Run(ctx context.Context, t *terminal) error {
 	}
 	var rows [][]string
 	for _, v := range views {
-		rows = append(rows, []string{v.ID, v.Name, onOff(v.Reclaim), v.Host, v.Tree})
+		rows = append(rows, []string{v.ID, v.Name, onOff(v.Reclaim), v.login(), v.Tree})
 	}
 	t.table([]string{"profile", "name", "reclaim", "host", "tree"}, rows, 4, func(column int, cell string) style {
 		if column == 2 && cell == "on" {
@@ -664,7 +683,7 @@ func (c profileSetCommand) Run(ctx context.Context, t *terminal) error {
 		}
 		if v.Reclaim {
 			t.printf("%s for profile %s (%s)\n", t.paint(kept, "on"), clean(v.ID), clean(v.Name))
-			t.paragraph("  ", fmt.Sprintf("A task launched with it from now on leaves a directory below %s on %s that is removed for good when the task is archived or deleted, if nothing in it would be lost. Un-archiving makes the checkout again. Existing directories are not touched.", v.Tree, v.Host))
+			t.paragraph("  ", fmt.Sprintf("A task launched with it from now on leaves a directory below %s on %s that is removed for good when the task is archived or deleted, if nothing in it would be lost. Un-archiving makes the checkout again. Existing directories are not touched.", v.Tree, v.login()))
 		} else {
 			t.printf("%s for profile %s (%s)\n  every directory stays\n", t.paint(good, "off"), clean(v.ID), clean(v.Name))
 		}

@@ -157,7 +157,7 @@ func Held(err error) bool {
 	return false
 }
 
-const stateWrite = 5 * time.Second // HOST-CONTRACT 4.5: detached from cancellation, 5 s
+const stateWrite = 5 * time.Second // a host gives its own state writes as long, detached from cancellation
 
 // Run attempts every target of the job once. The error joins what failed; each
 // part is a *TargetError, wraps ErrCutShort, or is storage's. A skip is no
@@ -258,6 +258,7 @@ func (p *Phase) attempt(ctx context.Context, s core.Snapshot, hosts *connections
 	transcript := driver.Run(bounded, s)
 
 	record := core.NewRecord(s, transcript)
+	record.Observed = p.Observe
 	record.Result.RoundTrips = trips
 	record.Result.DurationMS = time.Since(started).Milliseconds()
 	watched.Ended(record)

@@ -22,6 +22,7 @@ func (d *Desk) Profiles(ctx context.Context) (all []ports.Profile, err error) {
 		for _, p := range sorted(d.s.profiles, func(Profile) bool { return true }, func(a, b Profile) int { return strings.Compare(a.Name, b.Name) }) {
 			text := func(config, name string) string { return core.ConfigText([]byte(config), name) }
 			all = append(all, ports.Profile{ID: p.ID, Name: p.Name, Executor: p.Executor, Host: text(p.ExecutorConfig, "ssh_host"), Alias: text(p.ExecutorConfig, "ssh_host_alias"),
+				User: text(p.ExecutorConfig, "ssh_user"), Port: text(p.ExecutorConfig, "ssh_port"),
 				Root: text(p.Config, "ssh_workdir_root"), Reclaim: text(p.Config, "ssh_reclaim_task_dir"), Disposable: text(p.Config, "ssh_reclaim_disposable")})
 		}
 		return nil
@@ -189,7 +190,7 @@ func (d *Desk) Kept(ctx context.Context) (kept []ports.Kept, err error) {
 					}
 					k, seen = ports.Kept{Result: t.Result(j.TaskID, j.ID, j.Attempts), TaskTitle: d.s.tasks[j.TaskID].Title, At: j.UpdatedAt, Begun: t.Begun > 0 && !t.Settled()}, true
 					for _, f := range d.s.records {
-						if f.Record.Snapshot.JobID == j.ID && f.Record.Snapshot.Target.TaskDir == t.Target.TaskDir {
+						if !f.Record.Observed && f.Record.Snapshot.JobID == j.ID && f.Record.Snapshot.Target.TaskDir == t.Target.TaskDir {
 							k.Result.Record, k.Result.Bytes = f.ID, max(f.Record.Result.Bytes, k.Result.Bytes)
 						}
 					}

@@ -242,16 +242,23 @@ func (s *Store) terminate(ctx context.Context, taskIDs []string, one, whole core
 			trigger, cascadeID, taskIDs = whole, s.id("cascade"), s.trees(taskIDs)
 		}
 		now := s.now()
-		for _, id := range taskIDs {
+		snapshots := map[string][]byte{}
+		taskIDs = slices.Clone(taskIDs)
+		for i := 0; i < len(taskIDs); {
+			id := taskIDs[i]
+			if _, twice := snapshots[id]; twice {
+				taskIDs = slices.Delete(taskIDs, i, i+1)
+				continue
+			}
 			snapshot, err := s.prepare(id, trigger)
-			j := ports.Job{ID: s.id("job"), TaskID: id, Trigger: trigger, State: ports.Prepared, Snapshot: snapshot, CreatedAt: now, UpdatedAt: now}
 			if err != nil {
-				for _, made := range ids {
-					s.cancel(s.jobs[made])
-				}
-				ids = nil
 				return err
 			}
+			snapshots[id] = snapshot
+			i++
+		}
+		for _, id := range taskIDs {
+			j := ports.Job{ID: s.id("job"), TaskID: id, Trigger: trigger, State: ports.Prepared, Snapshot: snapshots[id], CreatedAt: now, UpdatedAt: now}
 			j.OperationID = fmt.Sprintf("%s:%s:%s", trigger, id, j.ID)
 			if cascade {
 				j.OperationID = fmt.Sprintf("%s:%s:%s", trigger, cascadeID, id)

@@ -203,11 +203,7 @@ func (s *Store) owner(query core.Owner, o *core.Ownership) error {
 			o.Environment = &core.Environment{ID: e.ID, TaskID: e.TaskID}
 		}
 	}
-	claims, environments := s.claims(query)
-	claimants := map[string]bool{}
-	for c := range claims {
-		claimants[c.TaskID] = true
-	}
+	claims, claimants, environments := s.claims(query)
 	own := func(id string) bool { return id == query.Environment || o.Environment != nil && id == o.Environment.ID }
 	for _, row := range sorted(s.sessions, func(row Session) bool { return row.EnvironmentID != "" && row.TaskID != query.TaskID }, nil) {
 		lender, near := environments[row.EnvironmentID]
@@ -279,11 +275,11 @@ func (s *Store) optIn(query core.Owner) (core.OptIn, string, error) {
 	return core.On, kinds, nil
 }
 
-// claims are what other tasks' launches and jobs say about the directory, and the
-// environments that lead there too, each with whose it is: those of the claimants,
+// claims are what other tasks' launches and jobs say about the directory, the
+// tasks that have one, and the environments that lead there too, each with whose it is: those of the claimants,
 // the ones their jobs copied, and the ones their sessions in the directory run in.
-func (s *Store) claims(query core.Owner) (found map[core.Claim]bool, environments map[string]string) {
-	found, environments = map[core.Claim]bool{}, map[string]string{}
+func (s *Store) claims(query core.Owner) (found map[core.Claim]bool, claimants map[string]bool, environments map[string]string) {
+	found, claimants, environments = map[core.Claim]bool{}, map[string]bool{}, map[string]string{}
 	running, open := map[string]bool{}, map[string]bool{}
 	for _, j := range s.jobs {
 		open[j.TaskID] = open[j.TaskID] || !over(j.State)
@@ -322,7 +318,6 @@ func (s *Store) claims(query core.Owner) (found map[core.Claim]bool, environment
 			}
 		}
 	}
-	claimants := map[string]bool{}
 	for c := range found {
 		claimants[c.TaskID] = true
 	}
@@ -331,7 +326,7 @@ func (s *Store) claims(query core.Owner) (found map[core.Claim]bool, environment
 			environments[id] = e.TaskID
 		}
 	}
-	return found, environments
+	return found, claimants, environments
 }
 
 func over(s ports.State) bool {

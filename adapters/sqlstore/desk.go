@@ -60,6 +60,7 @@ func (d *Desk) Profiles(ctx context.Context) ([]ports.Profile, error) {
 			return err
 		}
 		p.Host, p.Alias = core.ConfigText(executor, "ssh_host"), core.ConfigText(executor, "ssh_host_alias")
+		p.User, p.Port = core.ConfigText(executor, "ssh_user"), core.ConfigText(executor, "ssh_port")
 		p.Root, p.Reclaim = core.ConfigText(profile, "ssh_workdir_root"), core.ConfigText(profile, "ssh_reclaim_task_dir")
 		p.Disposable = core.ConfigText(profile, "ssh_reclaim_disposable")
 		all = append(all, p)
@@ -330,12 +331,13 @@ func (d *Desk) latestRecords(ctx context.Context) (map[recorded]lastRecord, erro
 			return err
 		}
 		var record struct {
-			Result struct {
+			Observed bool `json:"observed"`
+			Result   struct {
 				Bytes  int64       `json:"bytes"`
 				Target core.Target `json:"target"`
 			} `json:"result"`
 		}
-		if json.Unmarshal(raw, &record) == nil {
+		if json.Unmarshal(raw, &record) == nil && !record.Observed { // what a look came to is not what the job says
 			latest[recorded{job, record.Result.Target.TaskDir}] = lastRecord{id, record.Result.Bytes}
 		}
 		return nil

@@ -18,7 +18,7 @@ import (
 )
 
 // hostTables are a backend's own: more columns than the contract names, in
-// another order, none of our tables, no index of ours (HOST-CONTRACT 2.8).
+// another order, none of our tables, no index of ours.
 const hostTables = `
 CREATE TABLE tasks (updated_at TIMESTAMP NOT NULL, priority INTEGER DEFAULT 0, title TEXT NOT NULL, created_at TIMESTAMP NOT NULL, id TEXT PRIMARY KEY, workspace_id TEXT NOT NULL DEFAULT '',
   metadata TEXT DEFAULT '{}', archived_at TIMESTAMP, archived_by_cascade_id TEXT DEFAULT '', parent_id TEXT DEFAULT '', later TEXT);

@@ -21,7 +21,7 @@ var everyState = []ports.State{ports.Prepared, ports.Pending, ports.Running, por
 
 // change is one event of the state table.
 type change struct {
-	row   string // of HOST-CONTRACT 4.6
+	row   string // of the host's table of states
 	event string
 	open  bool // the task is not archived when it happens
 	// moves says where each state goes; a state that is left out stays as it is,

@@ -40,6 +40,9 @@ func (s *Store) terminate(ctx context.Context, taskIDs []string, how ending, cas
 			return nil, err
 		}
 	}
+	if taskIDs, err = s.endable(ctx, taskIDs, trigger); err != nil {
+		return nil, err
+	}
 	var prepared []string
 	for _, task := range taskIDs {
 		id, err := s.prepare(ctx, task, trigger, cascadeID)
@@ -65,6 +68,39 @@ func (s *Store) terminate(ctx context.Context, taskIDs []string, how ending, cas
 		}
 	}
 	return prepared, nil
+}
+
+// endable is the tasks, each once, where every one of them may end so: nothing is
+// written for one that is only spelled wrong.
+func (s *Store) endable(ctx context.Context, taskIDs []string, trigger core.Trigger) ([]string, error) {
+	archived := map[string]bool{}
+	for part := range slices.Chunk(taskIDs, 500) {
+		err := s.each(ctx, s.db, `SELECT id, archived_at IS NOT NULL FROM tasks WHERE id IN (`+marks(len(part))+`)`, anys(part), func(scan func(...any) error) error {
+			var id string
+			var is bool
+			err := scan(&id, &is)
+			archived[id] = is
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("the tasks: %w", err)
+		}
+	}
+	var once []string
+	seen := map[string]bool{}
+	for _, task := range taskIDs {
+		is, there := archived[task]
+		switch {
+		case !there:
+			return nil, fmt.Errorf("the task %.200q: %w", task, ports.ErrNotFound)
+		case is && !trigger.Deletes():
+			return nil, fmt.Errorf("task %.200q: %w: it is archived already", task, ports.ErrRefused)
+		case !seen[task]:
+			seen[task] = true
+			once = append(once, task)
+		}
+	}
+	return once, nil
 }
 
 // trees adds every task below the given ones that has not ended the same way,
@@ -299,8 +335,8 @@ func (s *Store) delete(ctx context.Context, task, _ string, with []string) error
 // unknownOutcome is the host's marker in last_error of a prepared row.
 const unknownOutcome = "task mutation outcome requires reconciliation"
 
-// stateWrite is how long a state write may take, detached from cancellation
-// (HOST-CONTRACT 4.5).
+// stateWrite is how long a state write may take, detached from cancellation, as
+// in a host.
 const stateWrite = 5 * time.Second
 
 func detached(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -64,6 +64,18 @@ func (p profile) BlastHost() (host, source string) {
 func (p profile) Where() string     { host, _ := p.BlastHost(); return host }
 func (p profile) WhereFrom() string { _, source := p.BlastHost(); return source }
 
+// Login says as whom and at which port, where the executor says so.
+func (p profile) Login() string {
+	text := ""
+	if p.User != "" {
+		text += ", as " + p.User
+	}
+	if p.Port != "" && p.Port != "22" {
+		text += ", port " + p.Port
+	}
+	return text
+}
+
 // Tree is where the directories lie that the switch speaks of.
 func (p profile) Tree() string {
 	root := strings.TrimSpace(p.Root)

@@ -94,8 +94,8 @@ var (
 	errNoBeat    = errors.New("the lease could not be renewed in time")
 )
 
-// writeLimit bounds a write that must not be cut short by a shutdown
-// (HOST-CONTRACT 4.5).
+// writeLimit bounds a write that must not be cut short by a shutdown, as a host
+// bounds its own.
 const writeLimit = 5 * time.Second
 
 // poll is the pause between two looks at an idle queue (D36).
