@@ -182,8 +182,18 @@ func (s Snapshot) dir(home string) (taskpath.Dir, error) {
 	return taskpath.Parse(root, s.Target.TaskDir)
 }
 
+// refused says which part of the path is wrong and what to do. What a job was
+// made about never changes, so the directory itself stays.
 func refused(err error) Failed {
-	return fail(PathRefused, err.Error(), Remedy{What: "look at workdir_root and task_dir in the job's snapshot: the directory must be exactly one segment below <workdir_root>/tasks/"})
+	const stays = "; this job's directory is not touched: look at it on its host, and remove it by hand if nobody needs it"
+	what := "the workdir root is wrong: set the profile's to an absolute path, or to one that begins with ~/, for the launches to come" + stays
+	switch {
+	case errors.Is(err, taskpath.ErrPlace):
+		what = "the directory does not stand directly below <workdir root>/tasks/: set the profile's workdir root to where its tasks are, for the launches to come" + stays
+	case errors.Is(err, taskpath.ErrName):
+		what = "the directory's name is none that a task may have: see what names the directories of this profile's tasks" + stays
+	}
+	return fail(PathRefused, err.Error(), Remedy{What: what})
 }
 
 func (s Snapshot) facts(moment Moment, ownership *Ownership, home string) Facts {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -195,6 +196,33 @@ func TestAC_D4_ASkipEndsTheBeginBeforeIt(t *testing.T) {
 		}
 		if got := again.Targets()[0].Begun; got != row.begun {
 			t.Errorf("%s: begun is %d, want %d: %s", name, got, row.begun, after.Bytes())
+		}
+	}
+}
+
+// A refused path says which part of it is wrong, and what to do about that part.
+func TestARefusedPathSaysWhichPartIsWrong(t *testing.T) {
+	for _, c := range []struct{ root, dir, says string }{
+		{"kandev", "/home/dev/kandev/tasks/x", "the workdir root is wrong"},
+		{"/", "/tasks/x", "the workdir root is wrong"},
+		{"/srv/../k", "/srv/k/tasks/x", "the workdir root is wrong"},
+		{"/srv/k", "/srv/other/tasks/x", "directly below"},
+		{"/srv/k", "/srv/k/tasks/x/y", "directly below"},
+		{"/srv/k", "tasks/x", "directly below"},
+		{"/srv/k", "/srv/k/tasks/.reclaim-0", "name is none"},
+		{"/srv/k", "/srv/k/tasks/" + strings.Repeat("x", 256), "name is none"},
+	} {
+		s := Snapshot{JobID: "j", TaskID: "t-1", Trigger: Archive, Attempt: 1, At: 1, Hook: HookNone, Target: Target{Host: "h", Fingerprint: "SHA256:x", WorkdirRoot: c.root, TaskDir: c.dir, Enabled: true}}
+		s.Environment = &Environment{ID: "e", TaskID: "t-1"}
+		mine := Ownership{TaskTerminal: true, OptInNow: On, Environment: s.Environment}
+		ask, is := Next(s, nil).(Ask)
+		if !is {
+			t.Fatalf("%+v", Next(s, nil))
+		}
+		done, is := Next(s, Transcript{{ask.Query, mine}}).(Done)
+		failed, failedIs := done.Outcome.(Failed)
+		if !is || !failedIs || failed.Fault != PathRefused || len(failed.Cure) != 1 || !strings.Contains(failed.Cure[0].What, c.says) {
+			t.Errorf("%s in %s: %+v", c.dir, c.root, done.Outcome)
 		}
 	}
 }

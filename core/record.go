@@ -18,8 +18,8 @@ type Transcript []Exchange
 // came to. It replays offline to the same outcome.
 type Record struct {
 	Version    int        `json:"version"`
-	Core       string     `json:"core"`   // Digest of the core that decided
-	Policy     string     `json:"policy"` // digest of the policy that ruled last, empty when none did
+	Core       string     `json:"core"`               // Digest of the core that decided
+	Policy     string     `json:"policy"`             // digest of the policy that ruled last, empty when none did
 	Observed   bool       `json:"observed,omitempty"` // made by a look that would have begun nothing; no attempt of the job
 	Snapshot   Snapshot   `json:"snapshot"`
 	Transcript Transcript `json:"transcript"`

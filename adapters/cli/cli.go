@@ -66,7 +66,7 @@ func statusOf(r core.Result) int {
 }
 
 type grammar struct {
-	Verbose bool `short:"v" help:"Tell on standard error what is being done: every question of inspect and attempt as it is asked."`
+	Verbose bool `short:"v" help:"Tell on standard error what is being done: every question of inspect and attempt as it is asked, the log of work --once."`
 
 	Demo     demoCommand     `cmd:"" help:"Show the whole job on real parts, in a temporary folder."`
 	Inspect  inspectCommand  `cmd:"" help:"Say what would happen to one task directory, and why. Never removes anything."`
@@ -119,8 +119,9 @@ func Run(ctx context.Context, in Invocation) (status int) {
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		return t.fail(exit{exitUsage, fmt.Errorf("%w%s", err, where(err))})
+		return t.fail(exit{exitUsage, fmt.Errorf("%s; see %s --help", misused(err), where(err))})
 	}
+	t.verbose = commands.Verbose
 	t.watching = t.watching || commands.Verbose
 	err = parsed.Run()
 	if t.stdout.err != nil && err == nil {
@@ -129,7 +130,7 @@ func Run(ctx context.Context, in Invocation) (status int) {
 	return t.fail(err)
 }
 
-// where says which help answers a usage error.
+// where is the command that a usage error is of.
 func where(err error) string {
 	command := "reclaim"
 	var parse *kong.ParseError
@@ -138,7 +139,7 @@ func where(err error) string {
 			command += " " + strings.Join(commandPath(node), " ")
 		}
 	}
-	return "; see " + command + " --help"
+	return command
 }
 
 // commandPath is the words that lead to a command.

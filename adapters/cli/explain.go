@@ -72,9 +72,7 @@ func (c explainCommand) Run(t *terminal) error {
 func tell(r core.Record) story {
 	told := replay.Tell(r)
 	s := story{Target: r.Snapshot.Target, Result: r.Result, Opening: strings.Join(told.Opening, " "), Story: []chapter{}, Ending: told.Ending, Replay: replay.Again(r).Differs}
-	if s.Result.Cure == nil {
-		s.Result.Cure = []core.Remedy{}
-	}
+	s.Result.Cure = replay.Cures(s.Result)
 	if s.Result.Checkouts == nil {
 		s.Result.Checkouts = []core.Checkout{}
 	}

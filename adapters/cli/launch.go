@@ -198,7 +198,11 @@ func (t *terminal) launch(ctx context.Context, dsn string, asJSON bool, what str
 		err = store.SessionRuns(ctx, started.SessionID, launched.Target, launched.Metadata, launched.PID, launched.Reused)
 	}
 	if err != nil {
-		return fmt.Errorf("%s is not launched: %w", what, errors.Join(err, store.SessionFailed(context.WithoutCancel(ctx), started.SessionID)))
+		err = fmt.Errorf("%s is not launched: %w", what, errors.Join(err, store.SessionFailed(context.WithoutCancel(ctx), started.SessionID)))
+		if begun := (*launch.Begun)(nil); errors.As(err, &begun) {
+			err = fmt.Errorf("%w; what it made by then stays in %s on %s: the same launch goes on from there, and nothing there is removed by it", err, begun.Dir, begun.Host)
+		}
+		return err
 	}
 	if asJSON {
 		return t.json(struct {

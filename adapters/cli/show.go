@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kandev/reclaim/adapters/replay"
 	"github.com/kandev/reclaim/core"
@@ -9,6 +10,7 @@ import (
 
 // result prints one result, for a program or for a person.
 func (t *terminal) result(r core.Result, asJSON bool) error {
+	r.Cure = replay.Cures(r)
 	if asJSON {
 		return t.json(r)
 	}
@@ -60,6 +62,10 @@ func headline(r core.Result) string {
 			text += " (no retry can change it)"
 		}
 		return text
+	case core.OutcomeCancelled:
+		if strings.HasPrefix(r.Detail, "not decided: ") { // by an observer
+			return "not decided"
+		}
 	case core.OutcomeRemoved, core.OutcomeReclaimable:
 		if r.Bytes > 0 {
 			return r.Outcome + " (" + replay.Size(r.Bytes) + ")"

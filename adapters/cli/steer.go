@@ -54,9 +54,7 @@ func viewJob(j ports.Job) jobView {
 	}
 	for _, t := range snapshot.Targets() {
 		view := targetView{Target: t.Target, Outcome: t.Outcome, Reason: t.Reason, Cause: t.Cause, Fault: t.Fault, Detail: t.Detail, Cure: t.Cure, Begun: t.Begun}
-		if view.Cure == nil {
-			view.Cure = []core.Remedy{}
-		}
+		view.Cure = replay.Cures(core.Result{Outcome: t.Outcome, Cause: t.Cause, Fault: t.Fault, Cure: t.Cure})
 		if t.Invalid != "" && view.Detail == "" {
 			view.Detail = t.Invalid
 		}
@@ -77,19 +75,22 @@ func ago(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	d, form := now.Sub(t), "%s ago"
-	if d < 0 {
-		d, form = -d, "in %s"
+	if d := now.Sub(t); d >= 0 {
+		return inWords(d) + " ago"
 	}
+	return "in " + inWords(t.Sub(now))
+}
+
+func inWords(d time.Duration) string {
 	switch {
 	case d < time.Minute:
-		return fmt.Sprintf(form, fmt.Sprintf("%d s", d/time.Second))
+		return fmt.Sprintf("%d s", d/time.Second)
 	case d < time.Hour:
-		return fmt.Sprintf(form, fmt.Sprintf("%d min", d/time.Minute))
+		return fmt.Sprintf("%d min", d/time.Minute)
 	case d < 48*time.Hour:
-		return fmt.Sprintf(form, fmt.Sprintf("%d h", d/time.Hour))
+		return fmt.Sprintf("%d h", d/time.Hour)
 	}
-	return fmt.Sprintf(form, fmt.Sprintf("%d days", d/(24*time.Hour)))
+	return fmt.Sprintf("%d days", d/(24*time.Hour))
 }
 
 func stateStyle(state string) style {
@@ -156,6 +157,11 @@ func (t *terminal) jobStory(j ports.Job, now time.Time) {
 	t.paragraph("  ", line)
 	if v.LastError != "" {
 		t.paragraph("  ", "last error: "+v.LastError)
+		var told []core.Fault
+		for _, target := range v.Targets {
+			told = append(told, target.Fault)
+		}
+		t.remedies(replay.CuresOf(v.LastError, told...))
 	}
 	for _, target := range v.Targets {
 		r := core.Result{Outcome: target.Outcome, Reason: target.Reason, Cause: target.Cause, Fault: target.Fault}
@@ -429,6 +435,9 @@ func (c keptListCommand) Run(ctx context.Context, t *terminal) error {
 		return at("the kept directories", err)
 	}
 	slices.SortStableFunc(all, func(a, b ports.Kept) int { return cmp.Compare(b.Result.Bytes, a.Result.Bytes) })
+	for i := range all {
+		all[i].Result.Cure = replay.Cures(all[i].Result)
+	}
 	if c.JSON {
 		views := []keptView{}
 		for _, k := range all {

@@ -23,6 +23,7 @@ type terminal struct {
 	stderr   io.Writer
 	env      map[string]string
 	colour   bool
+	verbose  bool // -v was given
 	watching bool // somebody watches standard error: progress is welcome
 }
 

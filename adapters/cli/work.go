@@ -19,7 +19,7 @@ import (
 type workCommand struct {
 	DB      string   `name:"db" placeholder:"DSN" help:"${db}"`
 	Once    bool     `help:"Run everything due, then end."`
-	Observe bool     `help:"Judge everything and begin nothing: no job is taken, no directory touched and no agent stopped, so that one that still runs keeps its directory here."`
+	Observe bool     `help:"Judge everything and begin nothing: no job is taken, no directory touched and no agent stopped; where an agent still runs it says what an attempt would do first."`
 	PerHost int      `default:"4" help:"Jobs at once on one host."`
 	Policy  []string `placeholder:"FILE" sep:"none" help:"An operator's policy to ask as well; may be given more than once."`
 	JSON    bool     `help:"Print one JSON document; needs --once."`
@@ -29,7 +29,7 @@ func (workCommand) Help() string {
 	return `Without --once it works until it is interrupted; a removal in flight is then left
 to its host, and its job is taken up again later. The log goes to standard error.
 With --once the exit status is 0 when the jobs that were due were tried, whatever
-came of them.
+came of them; what became of each is told at the end, and the log with -v.
 
 On PostgreSQL any number of machines may work on one database: River hands them
 the jobs, and --per-host counts over all of them. --once and --observe take what
@@ -58,7 +58,11 @@ func (c workCommand) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	defer done()
-	log := slog.New(slog.NewTextHandler(t.stderr, nil))
+	level := slog.LevelInfo
+	if c.Once && !t.verbose {
+		level = slog.LevelError // what became of each job is told at the end
+	}
+	log := slog.New(slog.NewTextHandler(t.stderr, &slog.HandlerOptions{Level: level}))
 	w := newWorker(store, dialerFor(t, false), rules, log, c.PerHost, c.Observe, nil)
 	if !c.Observe {
 		queue, close, err := t.queue(ctx, c.DB, store, w, log)
@@ -110,12 +114,22 @@ func (t *terminal) ended(jobs []worker.Ended) {
 		return
 	}
 	for _, j := range jobs {
-		t.printf("%s  job %s, task %s, attempt %d\n", t.paint(stateStyle(string(j.State)), string(j.State)), clean(j.ID), clean(j.TaskID), j.Attempts)
+		times := fmt.Sprintf("attempt %d", j.Attempts)
+		if j.Attempts == 0 {
+			times = "not attempted yet"
+		}
+		if j.State == ports.RetryWait && j.Error != "" {
+			times += ", again in " + inWords(j.Delay)
+		}
+		t.printf("%s  job %s, task %s, %s\n", t.paint(stateStyle(string(j.State)), string(j.State)), clean(j.ID), clean(j.TaskID), times)
 		for _, r := range j.Results {
 			t.headline(r)
 			if r.Outcome != core.OutcomeRemoved {
 				t.paragraph("    ", r.Detail)
 			}
+		}
+		if j.Error != "" && len(j.Results) == 0 { // what kept the phase from running
+			t.paragraph("  ", j.Error)
 		}
 	}
 }

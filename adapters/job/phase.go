@@ -333,7 +333,7 @@ func (p *Phase) tell(ctx context.Context, record core.Record) {
 	}
 	p.log().Log(ctx, level, "reclamation", "task_id", r.TaskID, "host", r.Target.Host, "remote_task_dir", r.Target.TaskDir,
 		"outcome", r.Outcome, "reason", reason, "cause", string(r.Cause), "detail", r.Detail, "attempt", r.Attempt,
-		"duration", r.DurationMS, "bytes", r.Bytes)
+		"duration", time.Duration(r.DurationMS)*time.Millisecond, "bytes", r.Bytes)
 }
 
 func (p *Phase) log() *slog.Logger {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kandev/reclaim/core"
+	"github.com/kandev/reclaim/core/taskpath"
 	"github.com/kandev/reclaim/ports"
 )
 
@@ -42,6 +43,17 @@ type Launched struct {
 	Target   core.Target // as a job will capture it
 	Metadata []byte      // of the session's executors_running row
 }
+
+// Begun is the error of a preparation that reached its host and did not end: what
+// it had made by then stays there.
+type Begun struct {
+	Host string
+	Dir  string // as the root was typed: a leading ~ is the account's home
+	err  error
+}
+
+func (b *Begun) Error() string { return "preparing the directory: " + b.err.Error() }
+func (b *Begun) Unwrap() error { return b.err }
 
 // Launch prepares the directory and starts or finds the agent. An error names
 // what is wrong for a person; what was prepared by then stays, and launching
@@ -76,7 +88,7 @@ func (l *Launcher) Launch(ctx context.Context, o Order) (Launched, error) {
 	defer host.Close()
 	prepared, err := q.Judge(host.Run(ctx, q.Script()))
 	if err != nil {
-		return Launched{}, fmt.Errorf("preparing the directory: %w", err)
+		return Launched{}, &Begun{Host: target.Host, Dir: cmp.Or(target.WorkdirRoot, taskpath.DefaultRoot) + "/tasks/" + segment, err: err}
 	}
 	target.TaskDir = prepared.TaskDir
 	metadata, err = core.WithLaunched(metadata, target, map[string]string{

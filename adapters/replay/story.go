@@ -30,7 +30,11 @@ type Chapter struct {
 func Tell(r core.Record) Story {
 	s := Story{Opening: opening(r.Snapshot)}
 	for _, e := range r.Transcript {
-		s.Chapters = append(s.Chapters, chapter(e))
+		c := chapter(e)
+		if _, owns := e.Answer.(core.Ownership); owns && assumed(r.Snapshot) {
+			c.Answer = append([]string{"Nobody was asked; this is assumed."}, c.Answer...)
+		}
+		s.Chapters = append(s.Chapters, c)
 	}
 	pending, open := core.Next(r.Snapshot, r.Transcript).(core.Ask)
 	if n := len(s.Chapters); n > 0 && !open {
@@ -44,7 +48,7 @@ func opening(s core.Snapshot) []string {
 	says := []string{fmt.Sprintf("Task %s ended (%s).", s.TaskID, s.Trigger),
 		fmt.Sprintf("Attempt %d of job %s looked at its directory on %s.", s.Attempt, s.JobID, time.Unix(s.At, 0).UTC().Format("2 January 2006 at 15:04 UTC"))}
 	switch {
-	case s.JobID == "inspect" && s.TaskID == "inspect": // reclaim inspect: of the directory alone
+	case assumed(s):
 		says = append([]string{"Only the directory was asked about: that its task has ended, owns it and had opted in is taken as given."}, says[1:]...)
 	case s.Target.Enabled:
 		says = append(says, "When it was made, the executor profile had opted in.")
@@ -67,6 +71,10 @@ func opening(s core.Snapshot) []string {
 	}
 	return says
 }
+
+// assumed says that the record is reclaim inspect's: it asked of the directory
+// alone.
+func assumed(s core.Snapshot) bool { return s.JobID == "inspect" && s.TaskID == "inspect" }
 
 // Question is a question as a person would put it.
 func Question(q core.Query) string {

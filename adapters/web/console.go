@@ -308,6 +308,7 @@ var pages = func() map[string]*template.Template {
 		"shown":   func(v any) template.HTML { return shown(fmt.Sprint(v)) },
 		"plain":   func(v any) string { return plain(fmt.Sprint(v)) },
 		"entries": func() []entry { return menu }, "odd": odd, "asset": asset, "at": at, "bytes": replay.Size, "whenSeen": seen,
+		"todo": todo, "todoOf": todoOf,
 		"tries": func(j ports.Job) int { tries, _ := j.Counted(); return tries }, "held": func(j ports.Job) int { _, held := j.Counted(); return held },
 		"ago": ago, "stamp": stamp,
 		"reason": reasonSays, "fault": faultSays, "state": stateSays, "outcome": outcomeSays, "came": came, "several": several, "place": place, "checkout": decidingCheckout, "join": strings.Join,

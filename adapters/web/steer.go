@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kandev/reclaim/adapters/replay"
 	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/ports"
 )
@@ -187,7 +188,7 @@ func (c *Console) keptCSV(r *http.Request) (answer, error) {
 	for _, k := range page.Kept {
 		res := k.Result
 		var what, run []string
-		for _, cure := range res.Cure {
+		for _, cure := range replay.Cures(res) {
 			what = append(what, cure.What)
 			if cure.Run != "" {
 				run = append(run, cure.Run)

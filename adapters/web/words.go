@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kandev/reclaim/adapters/replay"
 	"github.com/kandev/reclaim/core"
 	"github.com/kandev/reclaim/ports"
 )
@@ -123,6 +124,27 @@ func came(j ports.Job) (all []string) {
 		}
 	}
 	return all
+}
+
+// todo is what a person can do about a result or a job's directory.
+func todo(of any) []core.Remedy {
+	switch of := of.(type) {
+	case core.Result:
+		return replay.Cures(of)
+	case core.JobTarget:
+		return replay.Cures(core.Result{Outcome: of.Outcome, Cause: of.Cause, Fault: of.Fault, Cure: of.Cure})
+	}
+	return nil
+}
+
+// todoOf is what a person can do about a job's last error, less what is told of
+// its directories.
+func todoOf(j ports.Job, targets []core.JobTarget) []core.Remedy {
+	var told []core.Fault
+	for _, t := range targets {
+		told = append(told, t.Fault)
+	}
+	return replay.CuresOf(j.LastError, told...)
 }
 
 // several counts things.

@@ -235,14 +235,31 @@ func (w *Worker) observe(ctx context.Context, j ports.Job) Ended {
 	next.Attempt++
 	report, err := w.Phase.Run(ctx, next)
 	for _, t := range report.Targets {
-		ended.Results = append(ended.Results, t.Result)
-		log.InfoContext(ctx, "observed", "host", t.Result.Target.Host, "remote_task_dir", t.Result.Target.TaskDir,
-			"outcome", t.Result.Outcome, "reason", cmp.Or(string(t.Result.Reason), string(t.Result.Fault)), "cause", string(t.Result.Cause))
+		r := undecided(t.Result, looked.First)
+		ended.Results = append(ended.Results, r)
+		log.InfoContext(ctx, "observed", "host", r.Target.Host, "remote_task_dir", r.Target.TaskDir,
+			"outcome", r.Outcome, "reason", cmp.Or(string(r.Reason), string(r.Fault)), "cause", string(r.Cause), "detail", r.Detail)
 	}
 	if err != nil {
 		log.WarnContext(ctx, "observed", "error", err)
 	}
 	return ended
+}
+
+// undecided is what an observer may say of a directory where an attempt would do
+// something first: what was found only because that has not been done is no
+// verdict.
+func undecided(r core.Result, first []string) core.Result {
+	if len(first) == 0 || r.Outcome == core.OutcomeFailed {
+		return r
+	}
+	would := "an attempt would first " + strings.Join(first, ", then ") + ", then look again"
+	if r.Cause == core.LiveProcess || r.Cause == core.HookNotRun {
+		r.Outcome, r.Reason, r.Cause, r.Detail, r.Others, r.Cure = core.OutcomeCancelled, "", "", "not decided: "+would, nil, []core.Remedy{}
+	} else {
+		r.Detail += "; " + would
+	}
+	return r
 }
 
 // lastError is an attempt's error as the row keeps it: bounded, on lines of its

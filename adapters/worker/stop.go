@@ -80,12 +80,18 @@ func (s *Stopping) Look(ctx context.Context, j ports.Job) (Stopped, error) {
 	if err != nil {
 		return Stopped{}, err
 	}
+	looked := Stopped{Stops: job.StopsSucceeded}
 	for _, c := range chores {
 		if c.script != "" {
 			hook = worse(hook, core.HookFailed)
+			looked.First = append(looked.First, "run the cleanup script of session "+c.session)
+		}
+		if c.live {
+			looked.First = append(looked.First, "stop the agent of session "+c.session)
 		}
 	}
-	return Stopped{Stops: job.StopsSucceeded, Hook: hook}, nil
+	looked.Hook = hook
+	return looked, nil
 }
 
 // chores are the task's sessions with what each still needs, and what became of

@@ -28,7 +28,8 @@ type Stops interface {
 	// from being stopped, or the ending of its cleanup script from being
 	// recorded.
 	Stop(ctx context.Context, j ports.Job, token ports.Token) (Stopped, error)
-	// Look says what Stop has to go on with, and does nothing.
+	// Look says what Stop has to go on with and what it would do first, and does
+	// nothing.
 	Look(ctx context.Context, j ports.Job) (Stopped, error)
 }
 
@@ -39,6 +40,9 @@ type Stopped struct {
 	// Sessions are those of which nothing of ours runs any more: their rows may
 	// go.
 	Sessions []string
+	// First are the things that Stop would do and Look does not, in words: until
+	// they are done nobody knows what would be found.
+	First []string
 }
 
 // Worker runs cleanup jobs. Its fields must not change once Run or Once was

@@ -50,8 +50,23 @@ func (d Dir) Root() string { return d.root }
 // Segment is the directory's own name.
 func (d Dir) Segment() string { return d.segment }
 
-func refuse(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)
+// Which part of a path is wrong: every refusal but ErrNeedsHome wraps one.
+var (
+	ErrRoot  = errors.New("the workdir root")
+	ErrPlace = errors.New("where the directory stands")
+	ErrName  = errors.New("the directory's own name")
+)
+
+type refusal struct {
+	part error
+	text string
+}
+
+func (r refusal) Error() string        { return ErrRefused.Error() + ": " + r.text }
+func (r refusal) Is(target error) bool { return target == ErrRefused || target == r.part }
+
+func refuse(part error, format string, args ...any) error {
+	return refusal{part, fmt.Sprintf(format, args...)}
 }
 
 // NeedsHome reports whether typed, a workdir root as a person typed it, can be
@@ -93,11 +108,11 @@ func ParseRoot(typed, home string) (Root, error) {
 		return Root{}, err
 	}
 	if len(names) == 0 {
-		return Root{}, refuse("the workdir root is / itself")
+		return Root{}, refuse(ErrRoot, "the workdir root is / itself")
 	}
 	root := Root{path: "/" + strings.Join(names, "/"), home: squeeze(home)}
 	if root.home != "" && (root.path == root.home || root.path+"/tasks" == root.home) {
-		return Root{}, refuse("the directory that would hold the task is the home directory itself")
+		return Root{}, refuse(ErrRoot, "the directory that would hold the task is the home directory itself")
 	}
 	return root, nil
 }
@@ -105,7 +120,7 @@ func ParseRoot(typed, home string) (Root, error) {
 // Parse accepts dir exactly when it is one segment below root/tasks/.
 func Parse(root Root, dir string) (Dir, error) {
 	if root.path == "" {
-		return Dir{}, refuse("no workdir root")
+		return Dir{}, refuse(ErrRoot, "no workdir root")
 	}
 	names, err := parts("task directory", dir)
 	if err != nil {
@@ -114,16 +129,16 @@ func Parse(root Root, dir string) (Dir, error) {
 	path := "/" + strings.Join(names, "/")
 	inside, ok := strings.CutPrefix(path, root.path+"/tasks/")
 	if !ok {
-		return Dir{}, refuse("the task directory %q is not below %q", dir, root.path+"/tasks/")
+		return Dir{}, refuse(ErrPlace, "the task directory %q is not below %q", dir, root.path+"/tasks/")
 	}
 	if strings.Contains(inside, "/") {
-		return Dir{}, refuse("the task directory %q is more than one segment below %q", dir, root.path+"/tasks/")
+		return Dir{}, refuse(ErrPlace, "the task directory %q is more than one segment below %q", dir, root.path+"/tasks/")
 	}
 	if err := Segment(inside); err != nil {
 		return Dir{}, err
 	}
 	if root.home != "" && strings.HasPrefix(root.home+"/", path+"/") {
-		return Dir{}, refuse("the home directory %q lies in the task directory", root.home)
+		return Dir{}, refuse(ErrPlace, "the home directory %q lies in the task directory", root.home)
 	}
 	return Dir{root: root.path, segment: inside}, nil
 }
@@ -137,7 +152,7 @@ func LastSegment(dir string) (string, error) {
 		return "", err
 	}
 	if len(names) < 2 || names[len(names)-2] != "tasks" {
-		return "", refuse("the task directory %q is not one segment below a directory named tasks", dir)
+		return "", refuse(ErrPlace, "the task directory %q is not one segment below a directory named tasks", dir)
 	}
 	last := names[len(names)-1]
 	return last, Segment(last)
@@ -147,23 +162,34 @@ func LastSegment(dir string) (string, error) {
 func Segment(name string) error {
 	switch {
 	case name == "":
-		return refuse("the segment is empty")
+		return refuse(ErrName, "the segment is empty")
 	case len(name) > MaxSegment:
-		return refuse("the segment is %d bytes long, more than %d", len(name), MaxSegment)
+		return refuse(ErrName, "the segment is %d bytes long, more than %d", len(name), MaxSegment)
 	case name == "." || name == "..":
-		return refuse("the segment is %q", name)
+		return refuse(ErrName, "the segment is %q", name)
 	case strings.Contains(name, "/"):
-		return refuse("the segment %q holds a slash", name)
+		return refuse(ErrName, "the segment %q holds a slash", name)
 	case strings.HasPrefix(name, ".reclaim-"):
-		return refuse("the segment %q is a name removals use", name)
+		return refuse(ErrName, "the segment %q is a name removals use", name)
 	}
 	return control("segment", name)
+}
+
+// partOf is the part that a thing's word stands for.
+func partOf(what string) error {
+	switch what {
+	case "segment":
+		return ErrName
+	case "task directory":
+		return ErrPlace
+	}
+	return ErrRoot
 }
 
 func control(what, s string) error {
 	for i := 0; i < len(s); i++ {
 		if s[i] < ' ' || s[i] == 0x7f {
-			return refuse("the %s holds the control character %#02x", what, s[i])
+			return refuse(partOf(what), "the %s holds the control character %#02x", what, s[i])
 		}
 	}
 	return nil
@@ -173,13 +199,13 @@ func control(what, s string) error {
 // nothing else.
 func parts(what, path string) ([]string, error) {
 	if path == "" {
-		return nil, refuse("the %s is empty", what)
+		return nil, refuse(partOf(what), "the %s is empty", what)
 	}
 	if len(path) > maxPath {
-		return nil, refuse("the %s is %d bytes long, more than %d", what, len(path), maxPath)
+		return nil, refuse(partOf(what), "the %s is %d bytes long, more than %d", what, len(path), maxPath)
 	}
 	if path[0] != '/' {
-		return nil, refuse("the %s %q is not absolute", what, path)
+		return nil, refuse(partOf(what), "the %s %q is not absolute", what, path)
 	}
 	if err := control(what, path); err != nil {
 		return nil, err
@@ -189,7 +215,7 @@ func parts(what, path string) ([]string, error) {
 		switch name {
 		case "":
 		case ".", "..":
-			return nil, refuse("the %s %q holds the component %q", what, path, name)
+			return nil, refuse(partOf(what), "the %s %q holds the component %q", what, path, name)
 		default:
 			names = append(names, name)
 		}
