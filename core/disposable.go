@@ -175,6 +175,7 @@ func heapRows() []heapRow {
 		{name: "cargo", kinds: []string{"rust"}, title: "a cargo target directory", dirs: "target", is: "target", test: `tagged "$1"`, beside: []string{"Cargo.toml"},
 			marker: `^([.]rustc_info[.]json|CACHEDIR[.]TAG|([^/]+/)?[^/]+/([.]cargo-lock|[^/]+[.]d))$|(^|/)[.]fingerprint/`,
 			loose:  `^([.]rustc_info[.]json|[.]rustdoc_fingerprint[.]json|CACHEDIR[.]TAG|[.]future-incompat-report[.]json|[.]cargo-lock|[.]cargo-build-lock)$`,
+			own:    `^package/[^/]+-[0-9][^/]*[.]crate$|^flycheck[0-9]+/std(out|err)$`,
 			except: `^doc/static[.]files/`, rebuild: "cargo build"},
 		{name: "maven", kinds: []string{"jvm"}, title: "a Maven target directory", dirs: "target", is: "target", test: `either "$1" maven-status maven-archiver classes test-classes`, beside: []string{"pom.xml"},
 			marker: `^(maven-status|maven-archiver|surefire-reports|failsafe-reports)/|[.](class|jar|war|ear)$|^(test-)?classes/`,

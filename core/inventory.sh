@@ -165,7 +165,7 @@ survey() {
 				if (index(p, "/worktrees/") && p ~ /\/worktrees\/[^\/]*$/ && p !~ /\/objects(\/(pack|info))?$/) admin[++admins] = p
 			} else if (type == "l") {
 				if (end == "ects" && p ~ /\/objects$/) store[substr(p, 1, length(p) - 8)] = 1
-				if (p ~ /^\/\.kandev\// && !links++) link = p
+				if (p ~ /^\/\.kandev\//) link[++links] = p
 			}
 			# disposable: entry
 			if (end in telling) {
@@ -189,10 +189,16 @@ survey() {
 				while (sub(/\/[^\/]*$/, "", d) && d != "") if (d in gitdir || mode == "gitdir") { if (!locked++) lockfile = lock[i]; break }
 			}
 			if (mode == "gitdir" && !locked) for (i = 1; i <= locks; i++) if (!locked++) lockfile = lock[i]
-			printf "counts %d %d %.0f %d %d %d %d %d %d\n", lines - 1, n + 0, bytes + 0, sane ? walked : 1, foreign + 0, dark + 0, newlines + 0, links + 0, locked + 0
+			# A link in a repository is told by that repository.
+			for (i = 1; i <= links; i++) {
+				d = link[i]
+				while (sub(/\/[^\/]*$/, "", d) && d != "") if (d in gitdir || (d "/.git") in gitdir) break
+				if (d == "" && !strays++) stray = link[i]
+			}
+			printf "counts %d %d %.0f %d %d %d %d %d %d\n", lines - 1, n + 0, bytes + 0, sane ? walked : 1, foreign + 0, dark + 0, newlines + 0, strays + 0, locked + 0
 			if (foreign) print "foreigner " top foreigner
 			if (dark) print "darkest " top darkest
-			if (links) print "link " top link
+			if (strays) print "link " top stray
 			if (locked) print "lockfile " top lockfile
 			# disposable: entries
 			if (mode == "target") {
