@@ -75,7 +75,7 @@ func TestBesideAHostsOwnRiverNothingOfTheHostsIsAlteredOrWorked(t *testing.T) {
 	if _, err := db.Exec(`CREATE SCHEMA backend`); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, dsn: dsn + "&search_path=backend", hosts: memory(t, time.Millisecond), want: map[string]string{}, atOnce: 4}
+	w := &world{TB: t, dsn: dsn + "&search_path=backend", hosts: memory(t, time.Millisecond), want: map[string]string{}, atOnce: 4}
 	w.o.PerHost = 2
 	own, err := sql.Open("pgx", w.dsn)
 	if err != nil {

@@ -3,7 +3,6 @@ package riverqueue_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os/signal"
 	"slices"
@@ -158,15 +157,14 @@ func TestMoreMachinesDoMoreUntilTheCapsBind(t *testing.T) {
 	w.within()
 }
 
-// How fast, in ratios of runs that alternate: RECLAIM_TEST_LONG=1.
-func TestThroughputGrowsWithMachinesUntilTheCapsBind(t *testing.T) {
-	took, jobs, rounds, most := 10*time.Millisecond, 12, 1, 1
-	if long {
-		took, jobs, rounds, most = 250*time.Millisecond, 200, 2, 3
-	}
+// BenchmarkMachines is how many jobs a second one, two and three machines work
+// off, where every host takes a quarter of a second for each: on 20 hosts, and on
+// 4, whose caps bind. The ratios are to one machine.
+func BenchmarkMachines(b *testing.B) {
+	const jobs = 80
 	rate := map[string][]float64{}
 	run := func(what string, machines, over int) {
-		w := newWorld(t, postgres(), took)
+		w := newWorld(b, postgres(), 250*time.Millisecond)
 		w.atOnce = 8
 		w.archived(jobs, over)
 		var all []*child
@@ -183,15 +181,24 @@ func TestThroughputGrowsWithMachinesUntilTheCapsBind(t *testing.T) {
 		w.right()
 		w.within()
 	}
-	for range rounds {
-		for machines := 1; machines <= most; machines++ {
-			run(fmt.Sprint(machines, " on 20 hosts"), machines, 20)
-			run(fmt.Sprint(machines, " on 4 hosts"), machines, 4)
+	name := func(machines, hosts int) string { return fmt.Sprintf("%d-on-%d-hosts", machines, hosts) }
+	for range b.N {
+		for machines := 1; machines <= 3; machines++ {
+			for _, hosts := range []int{20, 4} {
+				run(name(machines, hosts), machines, hosts)
+			}
 		}
 	}
-	for _, what := range slices.Sorted(maps.Keys(rate)) {
-		t.Logf("%s: %.1f jobs/s", what, rate[what])
+	for machines := 1; machines <= 3; machines++ {
+		for _, hosts := range []int{20, 4} {
+			r := slices.Max(rate[name(machines, hosts)])
+			b.ReportMetric(r, name(machines, hosts)+"-jobs/s")
+			if machines > 1 {
+				b.ReportMetric(r/slices.Max(rate[name(1, hosts)]), name(machines, hosts)+"-ratio")
+			}
+		}
 	}
+	b.ReportMetric(0, "ns/op")
 }
 
 func TestAMachineThatIsToldToEndPutsDownWhatHasNotBegunAndWaitsForARemoval(t *testing.T) {

@@ -61,7 +61,7 @@ func postgres() *pgtest.Server {
 
 // world is an install on PostgreSQL, and hosts.
 type world struct {
-	*testing.T
+	testing.TB
 	dsn    string
 	db     *sql.DB
 	store  *sqlstore.Store
@@ -71,9 +71,9 @@ type world struct {
 	want   map[string]string // task: outcome
 }
 
-func newWorld(t *testing.T, server *pgtest.Server, took time.Duration) *world {
+func newWorld(t testing.TB, server *pgtest.Server, took time.Duration) *world {
 	t.Helper()
-	w := &world{T: t, dsn: installed(t, server), hosts: memory(t, took), want: map[string]string{}, atOnce: 16,
+	w := &world{TB: t, dsn: installed(t, server), hosts: memory(t, took), want: map[string]string{}, atOnce: 16,
 		o: riverqueue.Options{PerHost: 2}}
 	w.open()
 	w.profile()
@@ -89,7 +89,7 @@ func (w *world) profile() {
 }
 
 // installed is a database of a fresh install: made once on a server, and copied.
-func installed(t *testing.T, server *pgtest.Server) string {
+func installed(t testing.TB, server *pgtest.Server) string {
 	t.Helper()
 	copies.Lock()
 	defer copies.Unlock()
