@@ -15,49 +15,46 @@ import (
 
 // Lease implements ports.Jobs.
 func (s *Store) Lease(ctx context.Context, worker string, hold []string) (job ports.Job, ok bool, err error) {
+	// With hosts that may not be started now the first may be far down the queue:
+	// each look reads eight times as many as the one before, and locks none.
+	batch := 1
+	if len(hold) > 0 {
+		batch = 64
+	}
 	var passed []string
 	for {
-		var held bool
+		more := false
+		job, ok = ports.Job{}, false
 		err = s.in(ctx, func(tx *sql.Tx) error {
-			ok, held = false, false
 			now, err := s.leasing(ctx, tx)
 			if err != nil {
 				return err
 			}
-			batch := 1
-			if len(hold)+len(passed) > 0 {
-				batch = 64
-			}
-			candidates, err := s.due(ctx, tx, now, batch, passed)
-			if err != nil || len(candidates) == 0 {
+			candidates, err := s.due(ctx, tx, now, batch, passed, len(hold) == 0)
+			if err != nil {
 				return err
 			}
 			free := slices.IndexFunc(candidates, func(j ports.Job) bool { return !names(j, hold) })
-			if held = free < 0; held {
-				for _, j := range candidates[1:] {
-					passed = append(passed, j.ID)
-				}
-				free = 0
-			}
-			if job = candidates[free]; held {
+			if free < 0 {
+				more = len(candidates) == batch
 				return nil
 			}
+			job = candidates[free]
 			ok, err = s.take(ctx, tx, &job, worker, now)
-			held = err == nil && !ok // another worker was faster: look for the next one
 			return err
 		})
 		switch {
-		case oneRunning(err):
-			held = true // a job of the same task was leased at the same moment
-		case err != nil:
+		case err != nil && !oneRunning(err):
 			return ports.Job{}, false, fmt.Errorf("leasing a job: %w", err)
-		case !held && !ok:
+		case err == nil && ok:
+			return job, true, nil
+		case job.ID != "": // another worker was faster, or one of its task's is running since this moment
+			passed = append(passed, job.ID)
+		case more:
+			batch *= 8
+		default:
 			return ports.Job{}, false, nil
 		}
-		if !held {
-			return job, ok, nil
-		}
-		passed = append(passed, job.ID)
 	}
 }
 
@@ -153,13 +150,13 @@ func oneRunning(err error) bool {
 // the time come, the trigger in core's list, no other job of the task running.
 // Each way to wait is read in the order of an index of ours, so that the cost does
 // not grow with the queue: new jobs as they were made, retries as they came due.
-func (s *Store) due(ctx context.Context, q queryer, now time.Time, limit int, passed []string) ([]ports.Job, error) {
+func (s *Store) due(ctx context.Context, q queryer, now time.Time, limit int, passed []string, locked bool) ([]ports.Job, error) {
 	without := ""
 	if len(passed) > 0 {
 		without = ` AND j.id NOT IN (` + marks(len(passed)) + `)`
 	}
 	lock := ""
-	if _, transaction := q.(*sql.Tx); transaction && s.dialect == PostgreSQL {
+	if locked && s.dialect == PostgreSQL {
 		lock = ` FOR UPDATE OF j SKIP LOCKED`
 	}
 	var all []ports.Job
@@ -194,7 +191,7 @@ func (s *Store) Due(ctx context.Context, limit int) ([]ports.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.due(ctx, s.db, now, limit, nil)
+	return s.due(ctx, s.db, now, limit, nil, false)
 }
 
 // names reports whether the job has a directory on one of the hosts.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/kandev/reclaim/adapters/job"
@@ -147,7 +148,8 @@ func (w *Worker) work(ctx context.Context, once bool) ([]Ended, error) {
 		ended    = make(chan Ended)
 		seen     = map[string]time.Time{} // observed: row and attempt, and when
 		failures int
-		recovery time.Time // when stale leases were last looked for
+		recovery time.Time  // when stale leases were last looked for
+		passed   passedOver // when nothing was due past the held hosts
 		idle     = time.NewTimer(0)
 	)
 	defer idle.Stop()
@@ -160,7 +162,7 @@ func (w *Worker) work(ctx context.Context, once bool) ([]Ended, error) {
 	for ctx.Err() == nil {
 		empty, failed := false, w.revive(ctx, &recovery)
 		if failed == nil {
-			empty, failed = w.fill(ctx, flights, seen, ended)
+			empty, failed = w.fill(ctx, flights, seen, &passed, ended)
 		}
 		switch {
 		case failed != nil && ctx.Err() == nil:
@@ -181,6 +183,7 @@ func (w *Worker) work(ctx context.Context, once bool) ([]Ended, error) {
 			put(e)
 		case <-idle.C:
 		case <-w.Wake:
+			passed = passedOver{}
 		case <-ctx.Done():
 		}
 	}
@@ -216,9 +219,9 @@ func (w *Worker) pause(failures int) time.Duration {
 
 // fill takes due jobs until nothing more may start now. empty says that nothing
 // more was due for what may start.
-func (w *Worker) fill(ctx context.Context, flights map[flightKey]flight, seen map[string]time.Time, ended chan<- Ended) (empty bool, err error) {
+func (w *Worker) fill(ctx context.Context, flights map[flightKey]flight, seen map[string]time.Time, passed *passedOver, ended chan<- Ended) (empty bool, err error) {
 	for ctx.Err() == nil && len(flights) < w.atOnce() {
-		j, ok, err := w.next(ctx, flights, seen)
+		j, ok, err := w.next(ctx, flights, seen, passed)
 		if err != nil || !ok {
 			return err == nil, err
 		}
@@ -251,10 +254,17 @@ func (w *Worker) revive(ctx context.Context, last *time.Time) error {
 }
 
 // next is the oldest due job whose hosts have room.
-func (w *Worker) next(ctx context.Context, flights map[flightKey]flight, seen map[string]time.Time) (ports.Job, bool, error) {
+func (w *Worker) next(ctx context.Context, flights map[flightKey]flight, seen map[string]time.Time, passed *passedOver) (ports.Job, bool, error) {
 	held := w.held(flights)
 	if !w.Observe {
-		return w.Jobs.Lease(ctx, w.Name, held)
+		if passed.covers(held, or(w.Poll, poll)) {
+			return ports.Job{}, false, nil
+		}
+		j, ok, err := w.Jobs.Lease(ctx, w.Name, held)
+		if err == nil && !ok {
+			*passed = passedOver{held, time.Now()}
+		}
+		return j, ok, err
 	}
 	due, err := w.Jobs.Due(ctx, observed)
 	if err != nil {
@@ -270,6 +280,26 @@ func (w *Worker) next(ctx context.Context, flights map[flightKey]flight, seen ma
 		return j, true, nil
 	}
 	return ports.Job{}, false, nil
+}
+
+// passedOver is when nothing was found due that names none of some hosts. To find
+// that out costs a look at all that is queued for them, so it is believed for as
+// long as an idle queue is, while those hosts and perhaps more are held.
+type passedOver struct {
+	hosts []string
+	at    time.Time
+}
+
+func (p passedOver) covers(held []string, last time.Duration) bool {
+	if len(p.hosts) == 0 || time.Since(p.at) >= last {
+		return false
+	}
+	for _, host := range p.hosts {
+		if !slices.Contains(held, host) {
+			return false
+		}
+	}
+	return true
 }
 
 // observed is how many due jobs an observer looks at.

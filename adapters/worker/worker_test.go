@@ -343,6 +343,36 @@ func TestAHeartbeatThatFailsNowAndThenCostsNothing(t *testing.T) {
 	})
 }
 
+// A full host's queue is looked through once a poll and not once a job.
+func TestAQueueForOneFullHostIsNotLookedThroughForEveryJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const jobs = 400
+		q := &queue{}
+		for i := range jobs {
+			q.add(fmt.Sprint("j", i), fmt.Sprint("t", i), "a")
+		}
+		looks, began := 0, time.Now()
+		q.fault = func(call string) error {
+			if call == "lease" {
+				looks++
+			}
+			return nil
+		}
+		w := on(q, "w", nothingRuns, func(context.Context, job.Job) (job.Report, error) {
+			time.Sleep(100 * time.Millisecond)
+			return job.Report{}, nil
+		})
+		ended, err := w.Once(t.Context())
+		if err != nil || len(ended) != jobs {
+			t.Fatal(len(ended), err)
+		}
+		// Each job is leased by one look; only what finds nothing comes on top.
+		if looks > jobs+jobs/20 {
+			t.Errorf("%d looks for %d jobs in %s", looks, jobs, time.Since(began))
+		}
+	})
+}
+
 func TestAHostThatSwallowsEverythingDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{}
