@@ -17,6 +17,9 @@ type backend interface {
 	ports.Row
 }
 
+// jobRow is a running job as the backend holds it, with the four ways in which
+// it ends an attempt; each stores the snapshot under a compare-and-set on the
+// attempt.
 type jobRow struct {
 	ID, TaskID string
 	Trigger    core.Trigger
@@ -24,10 +27,13 @@ type jobRow struct {
 	Snapshot   []byte
 }
 
-func giveUp(row *jobRow, err error) error { return err }
+func (jobRow) succeeded() error       { return nil }
+func (jobRow) failed(err error) error { return err }
+func (jobRow) later(err error) error  { return err }
+func (jobRow) retry(err error) error  { return err }
 
-// A backend runs the phase on a job whose row it has made running. The README
-// shows the body of this function.
+// A backend runs the phase on a job whose row it has made running and whose
+// sessions it has stopped. The README shows the body of this function.
 func Example() {
 	_ = func(ctx context.Context, store backend, row *jobRow) error {
 		rules, err := policy.New()
@@ -38,9 +44,14 @@ func Example() {
 		report, err := phase.Run(ctx, job.Job{ID: row.ID, TaskID: row.TaskID, Trigger: row.Trigger, Attempt: row.Attempts,
 			Snapshot: row.Snapshot, Stops: job.StopsSucceeded, Hook: core.HookNone})
 		row.Snapshot = report.Snapshot // the outcomes folded in, every other byte as it was
-		if job.Final(err) {
-			return giveUp(row, err) // no retry changes it
+		switch {
+		case err == nil:
+			return row.succeeded()
+		case job.Final(err):
+			return row.failed(err)
+		case job.Held(err):
+			return row.later(err)
 		}
-		return err // nil: removed, or kept for a reason that stands in the snapshot
+		return row.retry(err)
 	}
 }

@@ -8,9 +8,12 @@
 //		Snapshot: row.ResourceSnapshot, Stops: job.StopsSucceeded, Hook: core.HookNone,
 //	})
 //	row.ResourceSnapshot = report.Snapshot // outcomes folded in, everything else byte for byte
-//	if err != nil { retryOrFail(row, err, job.Final(err)) }
+//	if err != nil { retryOrFail(row, err, job.Final(err), job.Held(err)) }
 //
-// A kept directory is no error: the job succeeds, and the snapshot says why.
+// Run is called once the row is running and the task's sessions are stopped. A
+// kept directory is no error: the job succeeds, and the snapshot says why. Final
+// errors end the job, held ones are tried again and are no try, the others are
+// tried eight times. Example_fakePorts and Example_database are whole programs.
 package job
 
 import (
