@@ -345,7 +345,7 @@ func TestEveryWordOfAnInventoryThatIsNotTheSafeOneKeepsForItsReason(t *testing.T
 		{plain, "checkout 1 itself", "checkout 1 unresolved", "probe_failed probe_error", "cannot be followed", false},
 		{plain, "checkout 1 itself", "checkout 1 unclear", "probe_failed probe_error", "does not accept", false},
 		{plain, "checkout 1 itself", "checkout 1 too_new", "probe_failed git_too_old probe_failed probe_error", "beyond what is read", true},
-		{plain, "checkout 1 itself", "checkout 1 foreign", "probe_failed foreign_owner probe_failed probe_error", "another account", true},
+		{plain, "checkout 1 itself", "checkout 1 foreign", "probe_failed foreign_owner probe_failed probe_error", "another account", false},
 		{plain, "checkout 1 itself", "checkout 1 odd", "probe_failed probe_error", `a checkout that is "odd"`, true},
 		{linked, "registration 1 mutual no yes", "registration 1 mutual no no", "", "", true},
 		{linked, "registration 1 mutual no yes", "registration 1 mutual no odd", "probe_failed probe_error", `survives "odd"`, true},

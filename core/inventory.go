@@ -514,6 +514,9 @@ func (r *reading) shown(what string) string {
 	}
 	var quoted []string
 	for _, s := range samples[:min(3, len(samples))] {
+		if what == "said" { // git's first line; what it advises below is not ours to advise
+			s, _, _ = strings.Cut(s, "\n")
+		}
 		quoted = append(quoted, fmt.Sprintf("%q", s))
 	}
 	return " (" + strings.Join(quoted, ", ") + ")"

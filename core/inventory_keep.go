@@ -207,7 +207,8 @@ func keepCheckout(r *reading, v cells) {
 	case "too_new":
 		r.keep(ProbeFailed, GitTooOld, nil, "the repository's format is beyond what is read here%s", r.shown("said"))
 	case "foreign":
-		r.keep(ProbeFailed, ForeignOwner, nil, "the repository belongs to another account%s", r.shown("said"))
+		r.keep(ProbeFailed, ForeignOwner, []Remedy{{What: "give the repository to the account that logs in, or have it judged as the account that owns it"}},
+			"the repository belongs to another account than the one that looks")
 	default:
 		r.odd("a checkout that is %q", v.w(0))
 	}
