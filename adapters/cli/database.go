@@ -125,15 +125,36 @@ func (db database) reached(ctx context.Context) error {
 			return usage("%s cannot be opened: reading it, too, needs permission to write the file and its folder, because of its write-ahead log", db.name)
 		case db.dialect == sqlstore.PostgreSQL:
 			return fmt.Errorf("%s cannot be reached: %s", db.name, sentence(err))
+		case errors.As(err, &code) && held(code.Code()):
+			return fmt.Errorf("%s cannot be opened: %s", db.name, sentence(err))
 		}
 		return usage("%s cannot be opened: %s", db.name, sentence(err))
 	}
 	return nil
 }
 
+// held says that a result code of SQLite's is of a database that somebody else
+// holds.
+func held(code int) bool {
+	const busy, locked = 5, 6
+	return code&0xff == busy || code&0xff == locked
+}
+
 // sentence is an error of a driver on one line; what it says twice, of two tries,
-// is said once.
+// is said once, and what people meet often in words of ours, with what to do.
 func sentence(err error) string {
+	var code interface{ Code() int }
+	const readOnly, full = 8, 13
+	if errors.As(err, &code) {
+		switch kind := code.Code() & 0xff; {
+		case held(kind):
+			return "another program holds the database; try again in a moment, or end it"
+		case kind == readOnly:
+			return "this account may not write the database; give it permission for the file and its folder"
+		case kind == full:
+			return "the database's disk is full; make room on it"
+		}
+	}
 	var lines []string
 	for line := range strings.Lines(err.Error()) {
 		if line = strings.Join(strings.Fields(line), " "); line != "" && !slices.Contains(lines, line) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -173,5 +174,33 @@ func TestADatabaseWithoutJobsIsToldAndNotAsked(t *testing.T) {
 		if got.status != 2 || !strings.Contains(got.stderr, "neither reclaim's nor a backend's") || strings.Count(got.stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d: %s", command, got.status, got.stderr)
 		}
+	}
+}
+
+// What people meet often is said in our words, with what to do.
+func TestADatabaseThatSomebodyHoldsSaysSo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	open := func() *sql.DB {
+		db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(1)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		db.SetMaxOpenConns(1)
+		return db
+	}
+	one, other := open(), open()
+	if _, err := one.Exec("CREATE TABLE a (b); BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := other.Exec("INSERT INTO a VALUES (1)")
+	if err == nil || !strings.Contains(sentence(err), "another program holds the database; try again in a moment") {
+		t.Errorf("locked: %v", err)
+	}
+	if _, err := other.Exec("PRAGMA query_only = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = other.Exec("INSERT INTO a VALUES (1)"); err == nil || !strings.Contains(sentence(err), "may not write the database; give it permission") {
+		t.Errorf("read only: %v", err)
 	}
 }

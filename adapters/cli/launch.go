@@ -186,7 +186,7 @@ func (t *terminal) launch(ctx context.Context, dsn string, asJSON bool, what str
 	defer done()
 	started, err := start(store)
 	if errors.Is(err, ports.ErrNotFound) {
-		return usage("%s: %s", what, sentence(err)) // it names which of task, parent and profile
+		return usage("%s: there is none", strings.TrimSuffix(sentence(err), ": not found")) // it names which of task, parent and profile
 	}
 	if err != nil {
 		return at(what, err)

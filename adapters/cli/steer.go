@@ -386,13 +386,34 @@ func (t *terminal) changed(ctx context.Context, dsn string, asJSON bool, typed, 
 	}
 	id, err := change(store.Desk(), job)
 	if err != nil {
-		return at("job "+job, err)
+		err = at("job "+job, err)
+		if j, failed := store.Desk().Job(ctx, job); failed == nil {
+			if advice := instead(word, j.State); advice != "" {
+				err = fmt.Errorf("%w; %s", err, advice)
+			}
+		}
+		return err
 	}
 	if asJSON {
 		return t.json(map[string]string{"job": id})
 	}
 	t.printf("%s  job %s\n", t.paint(good, word), clean(id))
 	return nil
+}
+
+// instead is what to do where a job's state does not allow a change.
+func instead(word string, state ports.State) string {
+	switch {
+	case word == "due now" && (state == ports.Succeeded || state == ports.Cancelled):
+		return "only one that waits or was given up is retried; what it kept is judged again with reclaim kept retry"
+	case word == "due now":
+		return "it is at work or about to be"
+	case word == "cancelled" && state == ports.Running:
+		return "only one that waits is cancelled; reclaim stop-all on keeps every removal from beginning"
+	case word == "cancelled" && state != ports.Pending && state != ports.RetryWait:
+		return "it has ended, so there is nothing to cancel"
+	}
+	return ""
 }
 
 type keptCommand struct {
@@ -530,6 +551,9 @@ func (c stopAllCommand) Run(ctx context.Context, t *terminal) error {
 		t.printf("%s  no removal begins\n", t.paint(bad, "stop-all is on"))
 	} else {
 		t.printf("%s  removals may begin\n", t.paint(good, "stop-all is off"))
+		if c.Switch == "off" {
+			t.paragraph("  ", "Jobs that were held go on within three hours; at once with reclaim job retry ID.")
+		}
 	}
 	return nil
 }
