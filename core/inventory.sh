@@ -1332,7 +1332,7 @@ probe_refs() {
 			if (scope == "all" && type != "commit") { if (!loose++) first = ref }
 		}
 		END { stash += ENVIRON["lone"]; if (ENVIRON["strays"] != "") { loose++; first = ENVIRON["strays"] } if (ENVIRON["annexed"] != "") { loose++; first = "annex/objects" }
-		  printf "C %d %d %d %d %d %d %d\n", rc == "" ? 99 : rc, refs, stash, tracked, proven, loose, odd; if (first != "") print "S " first }')
+		  printf "C %d %d %d %d %d %d %d\n", (rc == "" ? 99 : rc), refs, stash, tracked, proven, loose, odd; if (first != "") print "S " first }')
 	negatives='' positives='' counted='' dangling=0 first=''
 	negatives=$(printf '%s\n' "$sorted" | sed -n 's/^N //p')${proven_here:+$newline}$proven_here
 	[ "$scope" = all ] || positives=$(printf '%s\n' "$sorted" | sed -n 's/^P //p')

@@ -55,6 +55,11 @@ type way struct {
 
 const ownTools = "its own tools"
 
+// awks take turns as the shells do: Debian's, Fedora's, and the one that macOS
+// and the BSDs have, to whom a comparison among the arguments of a print is an
+// error unless it stands in brackets.
+var awks = []string{"mawk", "gawk", "original-awk"}
+
 // ways are those in which the nth scenario is asked. The shells take turns, and
 // over the portable ones the tools do; in the long form all meet all.
 func (s scenario) ways(n int) []way {
@@ -62,7 +67,7 @@ func (s scenario) ways(n int) []way {
 		return []way{{[]string{"/bin/sh"}, ownTools}}
 	}
 	if !long {
-		ways := []way{{shells[n%len(shells)], ownTools}}
+		ways := []way{{shells[n%len(shells)], awks[n%len(awks)]}}
 		if at := slices.Index(portable, s.ID); at >= 0 {
 			ways = append(ways, way{shells[at%len(shells)], foreignTools[at%len(foreignTools)]})
 		}
@@ -70,7 +75,7 @@ func (s scenario) ways(n int) []way {
 	}
 	var ways []way
 	for _, shell := range shells {
-		for _, tools := range append([]string{ownTools}, foreignTools...) {
+		for _, tools := range slices.Concat(awks, foreignTools) {
 			ways = append(ways, way{shell, tools})
 		}
 	}
@@ -92,7 +97,7 @@ func TestTheScenariosMeetEveryShellAndEverySetOfTools(t *testing.T) {
 			t.Errorf("%s judges %d scenarios", name, met[name])
 		}
 	}
-	for _, tools := range append([]string{ownTools}, foreignTools...) {
+	for _, tools := range slices.Concat(awks, foreignTools) {
 		if met[tools] < 5 {
 			t.Errorf("%s judge %d scenarios", tools, met[tools])
 		}
@@ -145,6 +150,16 @@ func toolboxes(t *testing.T) map[string]string {
 	for n, tools := range []map[string]string{{"find": plainFind}, {"find": plainFind, "stat": bsdStat}, busybox,
 		{"timeout": "exit 127", "sha256sum": "exit 127", "realpath": "exit 127"}} {
 		boxes[foreignTools[n]] = toolbox(t, tools)
+	}
+	for _, awk := range awks {
+		boxes[awk] = toolbox(t, nil)
+		path, err := exec.LookPath(awk)
+		if err == nil {
+			err = os.Symlink(path, strings.TrimSuffix(boxes[awk], ":")+"/awk")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	return boxes
 }

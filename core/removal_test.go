@@ -287,11 +287,13 @@ func inode(t *testing.T, path string) uint64 {
 var shells = [][]string{{"dash"}, {"bash"}, {"bash", "--posix"}, {"busybox", "sh"}, {"ksh"}, {"mksh"}, {"zsh", "--emulate", "sh"}}
 
 func TestAC_001_1_EveryShellRemovesTheTargetAndNothingElse(t *testing.T) {
-	for _, shell := range shells {
+	boxes := toolboxes(t)
+	for n, shell := range shells {
 		t.Run(strings.Join(shell, " "), func(t *testing.T) {
 			p := newPlot(t)
 			p.give(1000)
 			p.shell = shell
+			p.env = append(p.env, "PATH="+boxes[awks[n%len(awks)]]+os.Getenv("PATH"))
 			before := p.elsewhere()
 			if g := p.greet(); g.Target != IsDirectory || g.Holder != NoHolder || g.Tasks != IsDirectory || g.Root != p.root || g.Platform != "Linux" || g.Git == "" {
 				t.Fatalf("%+v", g)
