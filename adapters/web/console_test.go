@@ -277,10 +277,13 @@ func TestJobsTellWhatTheyCameTo(t *testing.T) {
 func TestJobsAreRetriedAndCancelled(t *testing.T) {
 	w := newWorld(t)
 	w.store.PutTask(memstore.Task{ID: "t", ArchivedAt: time.Now()})
-	w.store.PutJob(ports.Job{ID: "j", OperationID: "o", TaskID: "t", Trigger: core.Archive, State: ports.RetryWait, Attempts: 3, Snapshot: []byte("{}"),
-		NextAttemptAt: time.Now().Add(3*time.Hour + time.Minute), LastError: "gone \x1b[2J", CreatedAt: time.Now(), UpdatedAt: time.Now()})
+	w.store.PutJob(ports.Job{ID: "j", OperationID: "o", TaskID: "t", Trigger: core.Archive, State: ports.RetryWait, Attempts: 5,
+		Snapshot:      []byte(`{"ssh_task_dirs":[{"host":"h","task_dir":"/d","reclaim":{"uncounted":2}}]}`),
+		NextAttemptAt: time.Now().Add(3*time.Hour + time.Minute), LastError: "stopping the session s: unreachable: gone \x1b[2J", CreatedAt: time.Now(), UpdatedAt: time.Now()})
 	_, page := get(t, w.url+"/jobs")
 	says(t, page, "1 job, newest first", "waits to try again", "3 of 8", "in 3 h", `gone \x1b[2J`)
+	_, page = get(t, w.url+"/jobs/j")
+	says(t, page, "3 of 8, and 2 attempts held or cut short", "see that the host is up and can be reached from here")
 	if status, to, _ := post(t, w.url+"/jobs/j/retry", nil); status != http.StatusSeeOther || to != "/jobs/j?did=retried" {
 		t.Errorf("retry: %d to %q", status, to)
 	}
