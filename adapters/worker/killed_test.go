@@ -212,8 +212,8 @@ var (
 func inTurn(i int) planted { return []planted{saved, saved, unsaved, unpushed}[i%4] }
 
 // The soak: batches of random tasks on a real sshd and SQLite, by a worker that
-// is killed at random. RECLAIM_TEST_SOAK says for how long (30m, say); without it
-// there is one batch of 8 tasks and 5 kills, some 20 s.
+// is killed at random. RECLAIM_TEST_SOAK says for how long: 2m in CI, 30m in a soak;
+// without it there is one batch of 8 tasks and 5 kills, some 20 s.
 func TestNothingIsLostOrDoneTwiceWhenTheWorkerIsKilledAtAnyMoment(t *testing.T) {
 	t.Parallel() // beside the others; its batches one after the other
 	lasts := time.Duration(0)
