@@ -142,7 +142,7 @@ func BenchmarkJobs(b *testing.B) {
 // was told of them: the rows that PostgreSQL reads for one are counted, once with
 // its statistics taken while nothing was classified, once with none at all.
 func TestPostgreSQLReadsAsManyRowsForAJobHoweverManyWait(t *testing.T) {
-	const n = 5000
+	const n = 2000
 	rules, err := policy.New()
 	if err != nil {
 		t.Fatal(err)
