@@ -304,6 +304,8 @@ func TestEveryWordOfAnInventoryThatIsNotTheSafeOneKeepsForItsReason(t *testing.T
 		{plain, "host =Linux 1000 printf", "host =Linux 1000 stat-f", "", "", true},
 		{plain, "host =Linux 1000 printf", "host =Linux 1000 ls", "probe_failed probe_error", "no find and stat", true},
 		{plain, "host", "host =Linux 1000 printf ~", "probe_failed git_too_old", "no git was found", false},
+		{plain, "host", "host =Linux 1000 printf =fatal:bad-config", "probe_failed probe_error", "does not say its version", false},
+		{plain, "host", "host =Linux 1000 printf ~6769743a206e6f7420666f756e64", "probe_failed git_too_old", "no git was found", false},
 		{plain, "host", "host =Linux 1000 printf " + hexWord("git version x"), "probe_failed git_too_old", "older than 2.20", false},
 		{plain, "host", "host =Linux 1000 printf " + hexWord("git version 1.99.0"), "probe_failed git_too_old", "older than 2.20", false},
 		{plain, "host", "host =Linux 1000 printf " + hexWord("git version 2.19.6"), "probe_failed git_too_old", "older than 2.20", false},

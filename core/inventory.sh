@@ -65,7 +65,9 @@ probe_host() {
 	node
 	ourselves
 	field "$system" && system=$field
-	field "$(command git version 2>/dev/null </dev/null)"
+	said=$(command git version 2>/dev/null </dev/null)
+	case $said in 'git version '*) ;; *) said=$({ command git version; } 2>&1 </dev/null) ;; esac
+	field "$said"
 	record host "$system" "${uid:-x}" "$dialect" "$field"
 }
 
@@ -233,7 +235,7 @@ processes() {
 # The manifest comes before anything is judged. Reads survey lines into lists.
 take() {
 	found=$(survey "$1" "$2")
-	digest=''
+	digest='' counts='0 0 0 1 0 0 0 0 0'
 	rest_entry=$found$newline
 	while [ -n "$rest_entry" ]; do
 		entry=${rest_entry%%"$newline"*} rest_entry=${rest_entry#*"$newline"}

@@ -28,7 +28,11 @@ func keepHost(r *reading, v cells) {
 	cure := []Remedy{{What: "put git 2.20 or newer first on this account's PATH"}}
 	said, isGit := strings.CutPrefix(v.t(3), "git version ")
 	if !isGit {
-		r.keep(ProbeFailed, GitTooOld, cure, "no git was found on the host")
+		if said == "" || strings.Contains(said, "not found") {
+			r.keep(ProbeFailed, GitTooOld, cure, "no git was found on the host")
+		} else {
+			r.keep(ProbeFailed, ProbeError, []Remedy{{What: "see what git says on the host", Run: "git version"}}, "git on the host does not say its version but %.200q", said)
+		}
 		return
 	}
 	var major, minor int
