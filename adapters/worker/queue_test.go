@@ -57,12 +57,15 @@ func (q *queue) due(r *row) bool {
 	return r.State == ports.Pending || r.State == ports.RetryWait && !r.NextAttemptAt.After(time.Now())
 }
 
-func (q *queue) Lease(_ context.Context, worker string, hold []string) (ports.Job, bool, error) {
+func (q *queue) Lease(ctx context.Context, worker string, hold []string) (ports.Job, bool, error) {
 	leave, err := q.enter("lease")
 	if err != nil {
 		return ports.Job{}, false, err
 	}
 	defer leave()
+	if ctx.Err() != nil { // as a store does
+		return ports.Job{}, false, ctx.Err()
+	}
 	for _, r := range q.rows {
 		if !q.due(r) || names(r.Job, hold) ||
 			slices.ContainsFunc(q.rows, func(o *row) bool { return o.TaskID == r.TaskID && o.State == ports.Running }) {
