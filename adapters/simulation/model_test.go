@@ -54,7 +54,7 @@ const save = `save() {
 			rm -rf "$(git rev-parse --git-dir)/rebase-merge"
 			git reset -q --hard; git clean -qfdx -e lib -e .kandev; git stash clear
 			git symbolic-ref -q HEAD >/dev/null || git checkout -qB rescued
-			git reflog expire --expire=now --all
+			git reflog expire --expire=now --all; git prune --expire=now # an emptied log tells of nothing: what it told of goes, too
 			git tag -l | xargs -r git tag -d >/dev/null
 			git remote set-url origin "$BASE/remote.git"
 			if [ -d .git ]; then git push -q -f origin 'refs/heads/*:refs/heads/*'; else git push -q -f origin "$(git symbolic-ref HEAD)"; fi
