@@ -1,0 +1,131 @@
+package core
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEveryScriptOfARemovalCarriesWhatItCallsAndItsTime(t *testing.T) {
+	for name, script := range map[string]Script{"settle": Settle{Root: "/r", Segment: "s"}.Script(), "progress": Progress{Root: "/r", Segment: "s"}.Script(), "remove": Remove{Root: "/r", Segment: "s"}.Script()} {
+		want := 10 * time.Minute
+		if name == "progress" {
+			want = 30 * time.Second
+		}
+		if script.Name != name || script.Limit != want {
+			t.Errorf("%s: %q, %v", name, script.Name, script.Limit)
+		}
+		for part, shell := range map[string]string{"prelude": preludeShell, "manifest": manifestShell, "holder": holderShell} {
+			if !strings.Contains(script.Body, shell) {
+				t.Errorf("%s without the %s", name, part)
+			}
+		}
+		if holder := holderName("s"); !strings.HasPrefix(holder, ".reclaim-") || len(holder) != len(".reclaim-")+16 || !strings.Contains(script.Body, holder) || holder == holderName("t") {
+			t.Errorf("%s: %q", name, holder)
+		}
+	}
+}
+
+func TestASettlementThatEndedWithAStatusIsNotRead(t *testing.T) {
+	q := Settle{Root: "/r", Segment: "s", Holder: HolderCommitted}
+	body := "reclaim 1 settle\nabout " + about(q) + "\ntarget absent\nsettled committed ~ 1024 3\nend 3\n"
+	if _, failed := q.Judge(Said{Body: body}); failed != nil {
+		t.Fatalf("%+v", failed)
+	}
+	if _, failed := q.Judge(Said{Body: body, Exit: 1}); failed == nil || failed.Fault != HalfRemoved {
+		t.Errorf("%+v", failed)
+	}
+}
+
+func TestASwitchThatIsOffIsToldFromOneThatNobodyKnows(t *testing.T) {
+	for now, want := range map[OptIn]string{Off: "is off now", "moon": `"moon" where on, off or unknown`, "": `"" where on`} {
+		f := switchedOff(now)
+		if f.Reason != Disabled || !strings.Contains(f.Detail, want) || (len(f.Cure) > 0) != (now == Off) {
+			t.Errorf("%q: %+v", now, f)
+		}
+	}
+}
+
+// What is kept for a reason of its own is not said to lack a manifest, and
+// records of nothing are told once.
+func TestNothingIsToldThatIsNot(t *testing.T) {
+	for _, id := range []string{"stash-in-child-noreflog", "detached-unpushed", "wt-target-locked"} {
+		for _, f := range labInventory.Judge(answer(t, id)).Findings {
+			if f.Reason == ProbeFailed {
+				t.Errorf("%s: %+v", id, f)
+			}
+			if f.Cause == LockedWorktree && (len(f.Cure) != 1 || !strings.HasPrefix(f.Cure[0].Run, "git -C '/") || !strings.Contains(f.Cure[0].Run, "' worktree unlock '/srv/lab/tasks/task-7'")) {
+				t.Errorf("%+v", f.Cure)
+			}
+		}
+	}
+	lines := append(linesOf(answer(t, "clean-pushed")), "hidden 7 0 0 0 0", "hidden 8 0 0 0 0")
+	n := 0
+	for _, f := range labInventory.Judge(sealed(lines)).Findings {
+		n += strings.Count(f.Detail, "of nothing that was found")
+	}
+	if n != 1 {
+		t.Errorf("told %d times", n)
+	}
+}
+
+func TestOnlyWhatGitSaysIsCutAtItsFirstLine(t *testing.T) {
+	r := &reading{samples: map[string][]string{"- said": {"fatal: no\nadvice"}, "- untracked": {"a\nb"}}}
+	if got := r.shown("said") + r.shown("untracked"); got != ` ("fatal: no") ("a\nb")` {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestABuildTreeSaysWhereItsSourcesAre(t *testing.T) {
+	for _, c := range []struct {
+		row    string
+		beside []string
+		why    string
+	}{
+		{"cmake", []string{"home"}, "fit"}, {"cmake", []string{"CMakeLists.txt"}, "fit"}, {"cmake", nil, "alone"},
+		{"cmake", []string{"astray", "CMakeLists.txt"}, "astray"}, {"node_modules", []string{"home"}, "alone"}, {"node_modules", []string{"package.json"}, "fit"},
+	} {
+		h := heap{row: c.row, why: "fit"}
+		if h.weigh(0, 0, "tracked", c.beside); h.why != c.why {
+			t.Errorf("%s beside %v: %s, want %s", c.row, c.beside, h.why, c.why)
+		}
+	}
+}
+
+func TestATargetsOutcomeSaysWhichCheckoutDecided(t *testing.T) {
+	target := Target{Host: "h", TaskDir: "/srv/k/tasks/a"}
+	s := parse(t, `{"ssh_task_dirs":[{"host":"h","task_dir":"/srv/k/tasks/a","reclaim":{"profiles":["p"]}},{"host":"h","task_dir":"/srv/k/tasks/b","reclaim":{"profiles":["q"]}}]}`)
+	if diff := cmp.Diff([]string{"p"}, s.Profiles(target)); diff != "" {
+		t.Error(diff)
+	}
+	for checkout, want := range map[string]string{"": "is dirty", ".": "is dirty", "lib": "lib: is dirty", "dirty": "is dirty"} {
+		again, err := s.WithOutcome(target, Skipped{Finding: Finding{Reason: DirtyWorktree, Checkout: checkout, Detail: "is dirty"}})
+		if err != nil || again.Targets()[0].Detail != want {
+			t.Errorf("%q: %q %v", checkout, again.Targets()[0].Detail, err)
+		}
+	}
+	cure := []Remedy{{What: "w"}}
+	if got := (JobTarget{Cure: cure}).Result("t", "j", 1).Cure; cmp.Diff(cure, got) != "" {
+		t.Errorf("%v", got)
+	}
+	if got := (JobTarget{}).Result("t", "j", 1).Cure; got == nil || len(got) != 0 {
+		t.Errorf("%#v", got)
+	}
+	if got := clipped(strings.Repeat("\x80", 100), 50); got != " [...]" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestNoControlCharacterReachesGit(t *testing.T) {
+	for word, ok := range map[string]bool{"https://h/a": true, "https://h/a\x7f": false, "https://h/a\x1f": false, "https://h/\u0080": true, "-u": false} {
+		err := Prepare{Root: "/r", Segment: "task-1", SessionID: "s-1", Repositories: []Repository{{URL: word}}}.Check()
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", word, err)
+		}
+	}
+	if got := bareKey("a:z{9/0`"); got != "az90" {
+		t.Errorf("%q", got)
+	}
+}
