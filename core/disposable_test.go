@@ -358,6 +358,9 @@ func TestTheSettingIsTheProfilesAloneAndOnlyShrinks(t *testing.T) {
 		if got := snapshot.Targets()[0].Target.Disposable; got != c.want {
 			t.Errorf("%q: %q, want %q", c.kinds, got, c.want)
 		}
+		if n := strings.Count(string(raw), `"disposable"`); n > 1 {
+			t.Errorf("%q: %d times in %s", c.kinds, n, raw) // ours in our object, and nowhere in the host's
+		}
 		if strings.Contains(string(raw), `"disposable"`) != (c.want != "") || strings.Contains(string(raw), `"reclaim"`) != (c.want != "") {
 			t.Errorf("%q: %s", c.kinds, raw)
 		}

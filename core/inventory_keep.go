@@ -17,7 +17,7 @@ func count(n int64, one, more string) string {
 }
 
 func keepHost(r *reading, v cells) {
-	if v.w(1) == "x" || !digits(v.w(1)) {
+	if !digits(v.w(1)) {
 		r.keep(ProbeFailed, ProbeError, nil, "the host does not say who we are on it")
 	}
 	switch v.w(2) {

@@ -129,3 +129,52 @@ func TestNoControlCharacterReachesGit(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestACheckoutIsKeptForTheGravestOfItsFindings(t *testing.T) {
+	several := 0
+	for _, s := range scenarios(t) {
+		e := labInventory.Judge(answer(t, s.ID))
+		for _, c := range e.Checkouts {
+			var worst Finding
+			reasons := map[Reason]bool{}
+			for _, f := range e.Findings {
+				if f.Checkout != c.Path {
+					continue
+				}
+				if reasons[f.Reason] = true; worst.Reason == "" || f.Reason.rank() < worst.Reason.rank() {
+					worst = f
+				}
+			}
+			if len(reasons) > 1 {
+				several++
+			}
+			if c.Verdict == "kept" && worst.Reason != "" && c.Reason != worst.Reason {
+				t.Errorf("%s: %s is kept for %s, and has %v", s.ID, c.Path, c.Reason, reasons)
+			}
+		}
+	}
+	if several == 0 {
+		t.Error("no checkout has two reasons")
+	}
+}
+
+func TestATreeThatCountsAsWorkNamesWhatSpeaksAgainstIt(t *testing.T) {
+	e := heapInventory("node").Judge(answer(t, "heap-node-env"))
+	if e.Safe() || !strings.Contains(e.Findings[0].Detail, `left-pad/.env.local")`) {
+		t.Errorf("%+v", e.Findings)
+	}
+}
+
+func TestAsManyTasksAreToldAsFit(t *testing.T) {
+	s, o := ownedOutright()
+	for i := range maxTold {
+		o.Claims = append(o.Claims, Claim{TaskID: "t-" + itoa(i+10), TaskDir: "/x", Unreadable: true})
+	}
+	skipped := JudgeOwnership(s, o).(Done).Outcome.(Skipped)
+	if len(skipped.Others)+1 != maxTold || strings.Contains(skipped.Others[maxTold-2].Detail, "further") {
+		t.Errorf("%+v", skipped.Others)
+	}
+	if got := parse(t, "{\"ssh_task_dirs\":\r\n\t[\r{\"host\"\r:\r\"h\",\"task_dir\":\"/srv/k/tasks/a\"\r}\r]\r}\r"); len(got.Targets()) != 1 || got.Targets()[0].Invalid != "" {
+		t.Errorf("%+v", got.Targets())
+	}
+}
