@@ -260,10 +260,6 @@ func (s JobSnapshot) Removing() bool {
 // outcomes are taken away, except for what was removed; a recorded begin stays,
 // because what it left on the host may still be there.
 func (s JobSnapshot) Again() (JobSnapshot, error) {
-	s, err := s.counted(nil)
-	if err != nil {
-		return s, err
-	}
 	for _, t := range s.Targets() {
 		if t.Outcome == OutcomeRemoved {
 			continue
@@ -280,7 +276,7 @@ func (s JobSnapshot) Again() (JobSnapshot, error) {
 		}
 		s = again
 	}
-	return s, nil
+	return s.counted(nil)
 }
 
 // DirectoryNames are the names of a directory's path, letters folded as claims

@@ -355,6 +355,7 @@ func TestASnapshotThatIsNotWhatItWasReadFromIsNotEdited(t *testing.T) {
 		"outcome": func() (JobSnapshot, error) { return s.WithOutcome(target, Removed{}) },
 		"script":  func() (JobSnapshot, error) { return s.WithHook(target, SessionHook{}) },
 		"again":   s.Again,
+		"no try":  s.WithUncounted,
 	} {
 		if got, err := write(); err == nil || string(got.raw) != "[]" {
 			t.Errorf("%s: %s", name, got.raw)

@@ -194,6 +194,14 @@ func TestRetriesComeAfterTheHostsDelaysAndTheEighthIsTheLast(t *testing.T) {
 }
 
 // anyJSON draws an arbitrary JSON value with arbitrary white space.
+func TestAHoldIsLookedAtAgainWithinThreeHours(t *testing.T) {
+	for n, want := range map[int]time.Duration{0: time.Minute, 1: time.Minute, 2: 5 * time.Minute, 3: 15 * time.Minute, 4: time.Hour, 5: 3 * time.Hour, 6: 3 * time.Hour, 7: 3 * time.Hour, 8: 3 * time.Hour, 1000: 3 * time.Hour} {
+		if got := HoldAfter(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
 func anyJSON(depth int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		space := rapid.SampledFrom([]string{"", "", " ", "\n\t"})

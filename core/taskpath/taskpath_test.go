@@ -58,6 +58,30 @@ func TestAC_003_4_AC_D16_AC_D30_TheTableOfPaths(t *testing.T) {
 	}
 }
 
+func TestARefusalSaysWhichPartOfThePathIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		root, home, dir string
+		part            error
+		says            string
+	}{
+		{"", "", "", nil, "path refused: the root starts with ~"},
+		{"relative", "/home/u", "/x/tasks/a", taskpath.ErrRoot, `path refused: the workdir root "relative" is not absolute`},
+		{"/", "/home/u", "/tasks/a", taskpath.ErrRoot, "path refused: the workdir root is / itself"},
+		{"/srv/k", "/home/u", "/srv/other/tasks/a", taskpath.ErrPlace, `path refused: the task directory "/srv/other/tasks/a" is not below "/srv/k/tasks/"`},
+		{"/srv/k", "/home/u", "/srv/k/tasks/.reclaim-x", taskpath.ErrName, `path refused: the segment ".reclaim-x" is a name removals use`},
+	} {
+		_, err := parse(c.root, c.home, c.dir)
+		if err == nil || !strings.HasPrefix(err.Error(), c.says) || !errors.Is(err, taskpath.ErrRefused) {
+			t.Errorf("%q %q: %v", c.root, c.dir, err)
+		}
+		for _, part := range []error{taskpath.ErrRoot, taskpath.ErrPlace, taskpath.ErrName} {
+			if errors.Is(err, part) != (part == c.part) {
+				t.Errorf("%q %q: %v is %v", c.root, c.dir, err, part)
+			}
+		}
+	}
+}
+
 func TestADirectorysPartsAreWhatWasParsed(t *testing.T) {
 	root, err := taskpath.ParseRoot("~//k/", "/home//dev/")
 	if err != nil || root.String() != "/home/dev/k" {
