@@ -79,11 +79,15 @@ func BenchmarkOwner(b *testing.B) {
 			analyze(b, seed{db, dialect})
 			for name, owners := range map[string]ports.Owners{"ours": store, "over": sqlstore.Over(db, dialect)} {
 				b.Run(fmt.Sprintf("%s/%d/%s", dialect, n, name), func(b *testing.B) {
-					for b.Loop() {
+					look := func() {
 						o := owners.Owner(context.Background(), core.Owner{JobID: "task-000050", TaskID: "task-000050", Environment: "e", Target: target("task-000050")})
 						if o.Error != "" || len(o.Claims) != 0 {
 							b.Fatalf("%+v", o)
 						}
+					}
+					look() // the first classifies what was written meanwhile
+					for b.Loop() {
+						look()
 					}
 				})
 			}
