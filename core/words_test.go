@@ -73,6 +73,10 @@ func TestNothingIsToldThatIsNot(t *testing.T) {
 
 func TestOnlyWhatGitSaysIsCutAtItsFirstLine(t *testing.T) {
 	r := &reading{samples: map[string][]string{"- said": {"fatal: no\nadvice"}, "- untracked": {"a\nb"}}}
+	r.samples["- ignored"] = []string{"a", "b", "c", "d"}
+	if got := r.shown("ignored"); got != ` ("a", "b", "c")` {
+		t.Errorf("%s", got)
+	}
 	if got := r.shown("said") + r.shown("untracked"); got != ` ("fatal: no") ("a\nb")` {
 		t.Errorf("%s", got)
 	}
@@ -119,7 +123,7 @@ func TestATargetsOutcomeSaysWhichCheckoutDecided(t *testing.T) {
 }
 
 func TestNoControlCharacterReachesGit(t *testing.T) {
-	for word, ok := range map[string]bool{"https://h/a": true, "https://h/a\x7f": false, "https://h/a\x1f": false, "https://h/\u0080": true, "-u": false} {
+	for word, ok := range map[string]bool{"https://h/a": true, "https://h/a\x7f": false, "https://h/a\x1f": false, "https://h/\u0080": true, "/srv/a b": true, "-u": false} {
 		err := Prepare{Root: "/r", Segment: "task-1", SessionID: "s-1", Repositories: []Repository{{URL: word}}}.Check()
 		if (err == nil) != ok {
 			t.Errorf("%q: %v", word, err)
@@ -147,6 +151,9 @@ func TestACheckoutIsKeptForTheGravestOfItsFindings(t *testing.T) {
 			}
 			if len(reasons) > 1 {
 				several++
+			}
+			if c.Verdict != "kept" && (reasons[DirtyWorktree] || reasons[StashPresent] || reasons[UnpushedCommits]) {
+				t.Errorf("%s: %s is %s, and has %v", s.ID, c.Path, c.Verdict, reasons)
 			}
 			if c.Verdict == "kept" && worst.Reason != "" && c.Reason != worst.Reason {
 				t.Errorf("%s: %s is kept for %s, and has %v", s.ID, c.Path, c.Reason, reasons)
