@@ -1,6 +1,7 @@
 package core
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -184,4 +185,86 @@ func TestAsManyTasksAreToldAsFit(t *testing.T) {
 	if got := parse(t, "{\"ssh_task_dirs\":\r\n\t[\r{\"host\"\r:\r\"h\",\"task_dir\":\"/srv/k/tasks/a\"\r}\r]\r}\r"); len(got.Targets()) != 1 || got.Targets()[0].Invalid != "" {
 		t.Errorf("%+v", got.Targets())
 	}
+}
+
+func TestAnAnswerWithoutItsSumIsNone(t *testing.T) {
+	lines := linesOf(answer(t, "clean-pushed"))
+	bare := Said{Body: strings.Join(lines, "\n") + "\nend " + itoa(len(lines)-1) + "\n"}
+	if _, err := parseRecords("inventory", bare.Body); err != nil {
+		t.Fatal(err)
+	}
+	if !labInventory.Judge(sealed(lines)).Safe() || labInventory.Judge(bare).Safe() {
+		t.Error("safe without a sum, or not with it")
+	}
+}
+
+func TestAManifestIsUsableOnlyWhole(t *testing.T) {
+	whole := Manifest{Device: "1", Inode: "2", Digest: strings.Repeat("a", 40), Count: 1}
+	for n, spoil := range []func(*Manifest){func(m *Manifest) { m.Device = "" }, func(m *Manifest) { m.Inode = "x" }, func(m *Manifest) { m.Digest = "none" }, func(m *Manifest) { m.Count = 0 }} {
+		m := whole
+		if spoil(&m); m.usable() || !whole.usable() {
+			t.Errorf("%d: %+v", n, m)
+		}
+	}
+}
+
+func TestTheFirstRulingIsAskedWithWhatStorageSaid(t *testing.T) {
+	s := lab()
+	first := Next(s, nil).(Ask)
+	o := good(first.Query, Said{}, NoHolder).(Ownership)
+	step := Next(s, Transcript{{Query: first.Query, Answer: o}})
+	asked, is := step.(Ask)
+	rule, isRule := asked.Query.(Rule)
+	if !is || !isRule || rule.Facts.Ownership == nil || cmp.Diff(o, *rule.Facts.Ownership) != "" {
+		t.Errorf("%+v", step)
+	}
+}
+
+func TestALaunchWithoutAProfileSaysSoInEveryKeyOfIts(t *testing.T) {
+	got := project(t, Projected{TaskID: "t", Task: []byte(`{"cleanup_script":"rm","executor_profile_id":"mine"}`), ExecutorID: "e", Executor: []byte(projectedExecutor)})
+	for _, key := range append([]string{"cleanup_script", "executor_profile_id"}, authoritativeKeys[1:]...) {
+		if value, there := got[key]; !there || value != "" {
+			t.Errorf("%s: %v", key, value)
+		}
+	}
+}
+
+func TestWhatARowSaysInAnyOfItsFormsIsRead(t *testing.T) {
+	if got := (Claim{TaskDir: "/a"}).place(); got != `"/a" on "an unnamed host"` {
+		t.Error(got)
+	}
+	for _, word := range []string{"false", "null"} {
+		if got := parse(t, `{"ssh_task_dirs":[{"host":"h","task_dir":"/srv/k/tasks/a","enabled":`+word+`}]}`).Targets()[0]; got.Invalid != "" || got.Target.Enabled {
+			t.Errorf("%+v", got)
+		}
+	}
+	if got := parse(t, ` null `); string(got.Bytes()) != " null " {
+		t.Errorf("%q", got.Bytes())
+	}
+	both := parse(t, `{"ssh_task_dirs":[{"host":"h","task_dir":"/srv/k/tasks/a","reclaim":{"profiles":["q","p"]}}]}`)
+	if diff := cmp.Diff([]string{"p", "q"}, both.Profiles(both.Targets()[0].Target)); diff != "" {
+		t.Error(diff)
+	}
+	for raw, want := range map[string]int{"1": 1, "65535": 65535, "65536": 0, "0": 0, `"22"`: 22, `"x"`: 0, "1.5": 0} {
+		if got := portOrNone([]byte(raw)); got != want {
+			t.Errorf("%s: %d", raw, got)
+		}
+	}
+	for path, same := range map[string]bool{"/home/dev/.kandev/tasks/other": false, "/home/dev/.kandev": true} {
+		if got := sameTree(path, "/home/dev/.kandev/tasks/fix-login"); got != same {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
+
+func TestACommitThatHeadLeftIsNamedInItsCure(t *testing.T) {
+	for _, f := range labInventory.Judge(answer(t, "left-by-update-ref")).Findings {
+		if f.Cause == Abandoned {
+			if len(f.Cure) != 1 || !regexp.MustCompile(`branch rescued '[0-9a-f]{40}'$`).MatchString(f.Cure[0].Run) {
+				t.Errorf("%+v", f.Cure)
+			}
+			return
+		}
+	}
+	t.Error("nothing was left")
 }
