@@ -8,7 +8,7 @@
 //		Snapshot: row.ResourceSnapshot, Stops: job.StopsSucceeded, Hook: core.HookNone,
 //	})
 //	row.ResourceSnapshot = report.Snapshot // outcomes folded in, everything else byte for byte
-//	if err != nil { retryOrFail(row, err, job.Final(err), job.Held(err)) }
+//	if report.Withdrawn { cancel(row) } else if err != nil { retryOrFail(row, err, job.Final(err), job.Held(err)) }
 //
 // Run is called once the row is running and the task's sessions are stopped. A
 // kept directory is no error: the job succeeds, and the snapshot says why. Final
