@@ -92,6 +92,9 @@ func (c inspectCommand) target(t *terminal) (core.Target, error) {
 			return core.Target{}, usage("--host: %w", err)
 		}
 		target.Host, target.Port, target.User = address.Host, address.Port, address.User
+		if c.Fingerprint != "" && sshhost.CheckPin(c.Fingerprint) != nil {
+			return core.Target{}, notAPin(c.Fingerprint)
+		}
 		if c.Fingerprint == "" {
 			return core.Target{}, usage("--host needs --fingerprint: a host that is not proved is not asked. See the key with `ssh-keyscan %s | ssh-keygen -lf -`, and compare it with what the host's keeper says", keyscan(address))
 		}
@@ -124,4 +127,8 @@ func rootIn(dir string) string {
 	}
 	above := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(dir, "/"), segment), "/")
 	return strings.TrimRight(strings.TrimSuffix(above, "tasks"), "/")
+}
+
+func notAPin(fingerprint string) error {
+	return usage("--fingerprint is %q; it must be SHA256: and 43 characters, as ssh-keygen -lf shows it", fingerprint)
 }

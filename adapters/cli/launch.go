@@ -57,7 +57,7 @@ func (c profileAddCommand) Run(ctx context.Context, t *terminal) error {
 	case c.Host == "" && c.Alias == "":
 		return usage("say where its tasks run: --host [USER@]HOST[:PORT], or --alias")
 	case sshhost.CheckPin(c.Fingerprint) != nil:
-		return usage("--fingerprint is %q; it must be SHA256: and 43 characters, as ssh-keygen -lf shows it", c.Fingerprint)
+		return notAPin(c.Fingerprint)
 	}
 	if c.Host != "" {
 		address, err := sshhost.ParseAddress(c.Host)
