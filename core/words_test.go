@@ -189,6 +189,11 @@ func TestAsManyTasksAreToldAsFit(t *testing.T) {
 
 func TestAnAnswerWithoutItsSumIsNone(t *testing.T) {
 	lines := linesOf(answer(t, "clean-pushed"))
+	wrong := sealed(lines)
+	wrong.Body = strings.Replace(wrong.Body, "\nsum ", "\nsum 1", 1)
+	if labInventory.Judge(wrong).Safe() {
+		t.Error("safe with a wrong sum")
+	}
 	bare := Said{Body: strings.Join(lines, "\n") + "\nend " + itoa(len(lines)-1) + "\n"}
 	if _, err := parseRecords("inventory", bare.Body); err != nil {
 		t.Fatal(err)
@@ -215,6 +220,9 @@ func TestTheFirstRulingIsAskedWithWhatStorageSaid(t *testing.T) {
 	step := Next(s, Transcript{{Query: first.Query, Answer: o}})
 	asked, is := step.(Ask)
 	rule, isRule := asked.Query.(Rule)
+	if isRule && rule.Facts.Job.Begun {
+		t.Error("begun")
+	}
 	if !is || !isRule || rule.Facts.Ownership == nil || cmp.Diff(o, *rule.Facts.Ownership) != "" {
 		t.Errorf("%+v", step)
 	}
@@ -267,4 +275,73 @@ func TestACommitThatHeadLeftIsNamedInItsCure(t *testing.T) {
 		}
 	}
 	t.Error("nothing was left")
+}
+
+func TestWhatStandsInOurObjectIsReadAndTakenAway(t *testing.T) {
+	target := Target{Host: "h", TaskDir: "/srv/k/tasks/a"}
+	row := func(rest string) JobSnapshot {
+		return parse(t, `{"ssh_task_dirs":[{"host":"h","task_dir":"/srv/k/tasks/a"`+rest+`}]}`)
+	}
+	if s := row(`,"port":0,"reclaim":{"begun":1` + "\t" + `,"begun_until":9` + "\r" + `}`); !s.Removing() || s.Targets()[0].BegunUntil != 9 || s.Targets()[0].Invalid != "" {
+		t.Errorf("%+v", s.Targets())
+	}
+	again, err := row(`,"reclaim":{"uncounted":3}`).Again()
+	if err != nil || string(again.Bytes()) != string(row("").Bytes()) {
+		t.Errorf("%s %v", again.Bytes(), err)
+	}
+	two := parse(t, `{"ssh_task_dirs":[{"host":"h","task_dir":"/srv/k/tasks/a","outcome":"removed"},{"host":"h","task_dir":"/srv/k/tasks/a","outcome":"failed","reclaim":{"fault":"lost","final":true}}]}`)
+	if got := two.Targets()[0]; got.Outcome != OutcomeFailed || !got.Final || !got.Result("t", "j", 1).Final || (JobTarget{Target: target}).Result("t", "j", 1).Final {
+		t.Errorf("%+v", got)
+	}
+	if got := bareKey("AZ"); got != "az" {
+		t.Errorf("%q", got)
+	}
+	e := heapInventory("node").Judge(answer(t, "heap-node-npm"))
+	for _, line := range linesOf(answer(t, "heap-node-npm")) {
+		if w := strings.Split(line, " "); w[0] == "heap" && (len(e.Excused) != 1 || itoa(int(e.Excused[0].Entries)) != w[4] || itoa(int(e.Excused[0].Bytes)) != w[5]) {
+			t.Errorf("%s: %+v", line, e.Excused)
+		}
+	}
+}
+
+func TestAfterABeginTheKindsAreNarrowedTooBeforeTheInventory(t *testing.T) {
+	s := lab()
+	s.Begun, s.Target.Disposable = true, "node"
+	var transcript Transcript
+	for range 10 {
+		ask, is := Next(s, transcript).(Ask)
+		if !is {
+			t.Fatalf("%+v", Next(s, transcript))
+		}
+		if q, is := ask.Query.(Inventory); is {
+			if q.Disposable != "" {
+				t.Errorf("asked about %q, which the profile no longer lets go", q.Disposable)
+			}
+			return
+		}
+		transcript = append(transcript, Exchange{ask.Query, good(ask.Query, Said{}, NoHolder)})
+	}
+	t.Error("no inventory")
+}
+
+func TestAConclusionSaysWhatTheNextStepSays(t *testing.T) {
+	s := lab()
+	ask := func(transcript Transcript) Query { return Next(s, transcript).(Ask).Query }
+	for _, fault := range []Fault{HostKeyMismatch, Unreachable} {
+		transcript := Transcript{{ask(nil), mine()}}
+		transcript = append(transcript, Exchange{ask(transcript), allowed()})
+		transcript = append(transcript, Exchange{ask(transcript), Heard{Reply: NeverRan{Fault: fault, Detail: "d"}}})
+		failed, is := Next(s, transcript).(Done).Outcome.(Failed)
+		if got := Conclude(s, transcript); !is || got.Outcome != OutcomeFailed || got.Fault != fault || got.Final != failed.Final {
+			t.Errorf("%+v, %+v", failed, got)
+		}
+	}
+	other := Transcript{{Greet{Root: "/elsewhere"}, mine()}}
+	diverged, is := Next(s, other).(Done)
+	if !is {
+		t.Fatalf("%+v", Next(s, other))
+	}
+	if skipped, is := diverged.Outcome.(Skipped); !is || Conclude(s, other).Detail != skipped.Detail || Conclude(s, other).Cause != skipped.Cause {
+		t.Errorf("%+v, %+v", diverged, Conclude(s, other))
+	}
 }
