@@ -1216,23 +1216,28 @@ brought() {
 		$NF ~ /^refs\/tags\// && $1 in came { print "cloned " $1 " " $NF }'
 }
 
-# saved: leaves in $saved a name beside HEAD, or in a directory there that git does
-# not make, that holds the name of an object and that git does not write by itself,
-# and in $saves every such object. It is a ref as well: "git update-ref wip" makes one.
+# saved: leaves in $saved a name beside HEAD, or at any depth below, that holds the
+# name of an object and that git does not write by itself, and in $saves every such
+# object. It is a ref as well: "git update-ref wip" makes one, and so does
+# "git update-ref info/my-index". Only names that are wholly git's are passed over.
 saved() {
 	saved='' saves=''
 	for entry in "$D"/*; do
 		case ${entry##*/} in
-		HEAD | ORIG_HEAD | FETCH_HEAD | REBASE_HEAD | AUTO_MERGE | BISECT_* | MERGE_* | NOTES_MERGE_* | CHERRY_PICK_HEAD | REVERT_HEAD) continue ;;
-		shallow | *index* | *_EDITMSG | *_MSG | *.lock) continue ;;
-		branches | hooks | info | logs | modules | objects | refs | rr-cache | worktrees | sequencer | rebase-merge | rebase-apply | lfs | annex) continue ;;
+		HEAD | ORIG_HEAD | FETCH_HEAD | REBASE_HEAD | AUTO_MERGE | CHERRY_PICK_HEAD | REVERT_HEAD | MERGE_HEAD | MERGE_AUTOSTASH | BISECT_HEAD | BISECT_EXPECTED_REV | BISECT_START | BISECT_ANCESTORS_OK | NOTES_MERGE_PARTIAL) ;;
+		shallow | index | sharedindex.* | rebase-merge | rebase-apply | sequencer) ;;
+		objects | refs | worktrees | logs | lfs | annex) for entry in "$entry"/*; do [ -d "$entry" ] || saved_in "$entry"; done ;;
+		*) saved_below "$entry" ;;
 		esac
-		if [ -d "$entry" ]; then
-			for name in "$entry"/*; do saved_in "$name"; done
-		else
-			saved_in "$entry"
-		fi
 	done
+}
+# saved_below ENTRY: a repository further down is judged by itself.
+saved_below() {
+	if [ ! -d "$1" ]; then
+		saved_in "$1"
+	elif [ ! -L "$1" ] && [ ! -e "$1/HEAD" ]; then
+		for entry in "$1"/*; do saved_below "$entry"; done
+	fi
 }
 saved_in() {
 	line "$1" && case ${#line}$line in *[!0-9a-f]*) ;; 40* | 64*) saved=${1#"$D"/} saves=$saves$newline$line ;; esac
