@@ -1048,13 +1048,19 @@ shorter() {
 	done <"$1"
 }
 
-# unused REMOTE: the tracking refs of the remote log what became of them, no log lost
-# its first entries, and none tells of a push.
+# unused REMOTE: the tracking refs of the remote log what became of them, no log was
+# emptied, HEAD's did not lose its first entries, and none tells of a push.
 unused() {
-	[ -d "$common/logs/refs/remotes/$1" ] && line "$common/logs/HEAD" && case $line in 00000000*) ;; *) false ;; esac || return 1
+	logs=$common/logs/refs/remotes/$1
+	[ -d "$logs" ] && line "$common/logs/HEAD" && case $line in 00000000*) ;; *) false ;; esac || return 1
 	case $(g config --type=bool core.logAllRefUpdates 2>/dev/null) in false) return 1 ;; esac
-	grep -r -q 'update by push' "$common/logs/refs/remotes/$1" 2>/dev/null
-	[ $? = 1 ]
+	# A name that lies loose was written since the clone.
+	[ -z "$(find "$common/refs/remotes/$1" -type f 2>&1 | while IFS= read -r file; do [ -s "$common/logs/${file#"$common"/}" ] || echo unlogged; done)" ] || return 1
+	said=$(find "$logs" -type f -exec awk '
+		FNR == 1 { logs++ }
+		/update by push/ { pushed++ }
+		END { print (pushed || logs + 1 != ARGC ? "lost" : "whole") }' {} + 2>/dev/null)
+	case $said in "" | *lost*) return 1 ;; esac
 }
 
 # mortal PATH: it goes with this target or may go with another task's.
