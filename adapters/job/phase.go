@@ -128,34 +128,29 @@ var ErrCutShort = errors.New("the attempt was cut short")
 // Final reports whether retrying err, an error of Run, can change nothing: every
 // target that failed did so finally, and nothing else went wrong.
 func Final(err error) bool {
-	switch e := err.(type) {
-	case nil:
-		return false
-	case *TargetError:
-		return e.Failure.Final
-	case interface{ Unwrap() error }:
-		return Final(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		parts := e.Unwrap()
-		return len(parts) > 0 && !slices.ContainsFunc(parts, func(part error) bool { return !Final(part) })
-	}
-	return false
+	return only(err, func(f core.Failed) bool { return f.Final })
 }
 
 // Held reports whether err, an error of Run, says no more than that somebody holds
 // the removal for now: stop-all, or a policy's denial that says retry. Such an
 // attempt is not one of a job's eight tries.
 func Held(err error) bool {
+	return only(err, func(f core.Failed) bool { return f.Fault == core.PolicyHeld })
+}
+
+// only reports whether err is made of failures of targets and of nothing else, and
+// every one of them is such.
+func only(err error, such func(core.Failed) bool) bool {
 	switch e := err.(type) {
 	case nil:
 		return false
 	case *TargetError:
-		return e.Failure.Fault == core.PolicyHeld
+		return such(e.Failure)
 	case interface{ Unwrap() error }:
-		return Held(e.Unwrap())
+		return only(e.Unwrap(), such)
 	case interface{ Unwrap() []error }:
 		parts := e.Unwrap()
-		return len(parts) > 0 && !slices.ContainsFunc(parts, func(part error) bool { return !Held(part) })
+		return len(parts) > 0 && !slices.ContainsFunc(parts, func(part error) bool { return !only(part, such) })
 	}
 	return false
 }
