@@ -1231,8 +1231,8 @@ saved() {
 	for entry in "$D"/*; do
 		case ${entry##*/} in
 		HEAD | ORIG_HEAD | FETCH_HEAD | REBASE_HEAD | AUTO_MERGE | CHERRY_PICK_HEAD | REVERT_HEAD | MERGE_HEAD | MERGE_AUTOSTASH | BISECT_HEAD | BISECT_EXPECTED_REV | BISECT_START | BISECT_ANCESTORS_OK | NOTES_MERGE_PARTIAL) ;;
-		shallow | index | sharedindex.* | rebase-merge | rebase-apply | sequencer) ;;
-		objects | refs | worktrees | logs | lfs | annex) for name in "$entry"/*; do [ -d "$name" ] || saved_in "$name"; done ;;
+		shallow | index | sharedindex.* | refs | rebase-merge | rebase-apply | sequencer) ;;
+		objects | worktrees | logs | lfs | annex) for name in "$entry"/*; do [ -d "$name" ] || saved_in "$name"; done ;;
 		*) saved_below "$entry" ;;
 		esac
 	done
