@@ -30,7 +30,9 @@ type TaskEnds interface {
 	// Archive archives the tasks, with every task below them where cascade says
 	// so (one cascade id then stands in all of them), and returns the ids of the
 	// jobs it made, in the order of the tasks. Each task's job is durable before
-	// the task changes; from then on BarSession refuses new sessions of it.
+	// the task changes; from then on BarSession refuses new sessions of it. Where a
+	// task is not found or has ended already, nothing changes and the error names
+	// every one of them.
 	Archive(ctx context.Context, taskIDs []string, cascade bool) (jobIDs []string, err error)
 	// Delete is the same for the rows' removal.
 	Delete(ctx context.Context, taskIDs []string, cascade bool) (jobIDs []string, err error)

@@ -15,6 +15,9 @@ var misuses = []struct {
 	says *regexp.Regexp
 	ours func(m []string, node *kong.Node) string
 }{
+	{regexp.MustCompile(`^unknown flag -=`), func([]string, *kong.Node) string {
+		return "a flag of one letter is written without ="
+	}},
 	{regexp.MustCompile(`^unknown flag (\S+?)(?:, did you mean (.+)\?)?$`), func(m []string, _ *kong.Node) string {
 		return "there is no flag " + m[1] + perhaps(m[2])
 	}},

@@ -14,6 +14,7 @@ func TestWhatIsWrongWithACommandLineIsSaidInOurWords(t *testing.T) {
 		"foo":                         `there is no command foo; did you mean "job"?; see reclaim --help`,
 		"job sho x":                   `there is no command sho; did you mean "show"?; see reclaim job --help`,
 		"kept --jsn":                  `there is no flag --jsn; did you mean "--json"?; see reclaim kept --help`,
+		"kept -v=3":                   `a flag of one letter is written without =; see reclaim kept --help`,
 		"-q":                          `there is no flag -q; did you mean "-h" or "-v"?; see reclaim --help`,
 		"jobs --state x":              `--state is "x"; write prepared, pending, running, retry_wait, succeeded, failed or cancelled; see reclaim jobs --help`,
 		"jobs --limit x":              `--limit is "x"; write a whole number; see reclaim jobs --help`,

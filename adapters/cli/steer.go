@@ -217,7 +217,7 @@ func at(what string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, ports.ErrNotFound) && strings.Contains(what, ","): // of several, which?
-		return usage("%s: %s", what, sentence(err))
+		return usage("%s: %s", what, strings.ReplaceAll(err.Error(), "\n", "; "))
 	case errors.Is(err, ports.ErrNotFound):
 		return usage("%s: there is none", what)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -243,20 +244,22 @@ func (s *Store) terminate(ctx context.Context, taskIDs []string, one, whole core
 		}
 		now := s.now()
 		snapshots := map[string][]byte{}
-		taskIDs = slices.Clone(taskIDs)
-		for i := 0; i < len(taskIDs); {
-			id := taskIDs[i]
+		var once []string
+		var wrong []error
+		for _, id := range taskIDs {
 			if _, twice := snapshots[id]; twice {
-				taskIDs = slices.Delete(taskIDs, i, i+1)
 				continue
 			}
 			snapshot, err := s.prepare(id, trigger)
 			if err != nil {
-				return err
+				wrong = append(wrong, err)
 			}
-			snapshots[id] = snapshot
-			i++
+			snapshots[id], once = snapshot, append(once, id)
 		}
+		if len(wrong) > 0 {
+			return errors.Join(wrong...)
+		}
+		taskIDs = once
 		for _, id := range taskIDs {
 			j := ports.Job{ID: s.id("job"), TaskID: id, Trigger: trigger, State: ports.Prepared, Snapshot: snapshots[id], CreatedAt: now, UpdatedAt: now}
 			j.OperationID = fmt.Sprintf("%s:%s:%s", trigger, id, j.ID)

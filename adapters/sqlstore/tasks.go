@@ -71,7 +71,7 @@ func (s *Store) terminate(ctx context.Context, taskIDs []string, how ending, cas
 }
 
 // endable is the tasks, each once, where every one of them may end so: nothing is
-// written for one that is only spelled wrong.
+// written where one is only spelled wrong. The error names every one that may not.
 func (s *Store) endable(ctx context.Context, taskIDs []string, trigger core.Trigger) ([]string, error) {
 	archived := map[string]bool{}
 	for part := range slices.Chunk(taskIDs, 500) {
@@ -87,20 +87,22 @@ func (s *Store) endable(ctx context.Context, taskIDs []string, trigger core.Trig
 		}
 	}
 	var once []string
+	var wrong []error
 	seen := map[string]bool{}
 	for _, task := range taskIDs {
-		is, there := archived[task]
-		switch {
+		if seen[task] {
+			continue
+		}
+		seen[task] = true
+		once = append(once, task)
+		switch is, there := archived[task]; {
 		case !there:
-			return nil, fmt.Errorf("the task %.200q: %w", task, ports.ErrNotFound)
+			wrong = append(wrong, fmt.Errorf("the task %.200q: %w", task, ports.ErrNotFound))
 		case is && !trigger.Deletes():
-			return nil, fmt.Errorf("task %.200q: %w: it is archived already", task, ports.ErrRefused)
-		case !seen[task]:
-			seen[task] = true
-			once = append(once, task)
+			wrong = append(wrong, fmt.Errorf("task %.200q: %w: it is archived already", task, ports.ErrRefused))
 		}
 	}
-	return once, nil
+	return once, errors.Join(wrong...)
 }
 
 // trees adds every task below the given ones that has not ended the same way,

@@ -157,8 +157,11 @@ var storageClauses = []storageClause{
 	}},
 	{"an unknown task is not found, an archived one is refused, and the others stay as they were", func(b *bench) {
 		b.launched()
-		_, err := b.store.Archive(ctx, []string{"t-1", "nobody"}, false)
+		_, err := b.store.Archive(ctx, []string{"t-1", "nobody", "nothing"}, false)
 		b.notFound(err)
+		if said := fmt.Sprint(err); !strings.Contains(said, "nobody") || !strings.Contains(said, "nothing") {
+			b.Errorf("%q does not name every task that is not there", said)
+		}
 		b.terminal("t-1", false)
 		b.none("w-1")
 		b.archive(false, "t-1")
