@@ -137,6 +137,10 @@ func TestFromAnArchivedTaskToWhatBecameOfIt(t *testing.T) {
 		run(exitDone, "explain", file)
 	}
 
+	if got := run(exitUsage, "task", "archive", "nobody", "nothing"); got.stderr != "reclaim: archiving nobody, nothing: the task \"nobody\": not found; the task \"nothing\": not found\n" {
+		t.Errorf("names that are wrong: %q", got.stderr)
+	}
+
 	// Judged again once the cure was applied.
 	if err := os.Remove(filepath.Join(m.root, "tasks", "dirty", "new.go")); err != nil {
 		t.Fatal(err)
