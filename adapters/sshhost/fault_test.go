@@ -1,12 +1,15 @@
 package sshhost_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -224,6 +227,39 @@ func TestAHostThatHasNoAddressIsUnreachable(t *testing.T) {
 	session, refusal := sshhost.New(quick).Dial(t.Context(), target)
 	if session != nil || refusal.Fault != core.Unreachable || !strings.Contains(refusal.Detail, target.Host) {
 		t.Errorf("%v %+v", session, refusal)
+	}
+}
+
+// A server that is busy with logins closes new connections before it has named
+// itself (sshd_config(5), MaxStartups): the host is away, whatever its key is.
+func TestAServerThatTakesNoMoreLoginsIsUnreachable(t *testing.T) {
+	t.Parallel()
+	server := sshdtest.Start(t, sshdtest.Options{Home: sshdtest.OpenDir(t), Config: "MaxStartups 1:100:1"})
+	hold, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(server.Port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Close()
+	if _, err := bufio.NewReader(hold).ReadString('\n'); err != nil { // it counts as a login from here on
+		t.Fatal(err)
+	}
+	session, refusal := sshhost.New(quick).Dial(t.Context(), server.Target())
+	if session != nil {
+		session.Close()
+		t.Fatal("a server that is full let us in")
+	}
+	if refusal.Fault != core.Unreachable {
+		t.Errorf("%+v", refusal)
+	}
+	hold.Close()
+	for end := time.Now().Add(time.Minute); ; {
+		if session, refusal = sshhost.New(quick).Dial(t.Context(), server.Target()); session != nil {
+			session.Close()
+			return
+		}
+		if refusal.Fault != core.Unreachable || time.Now().After(end) {
+			t.Fatalf("%+v", refusal)
+		}
 	}
 }
 

@@ -90,10 +90,12 @@ func Start(t testing.TB, options Options) *Server {
 		"KbdInteractiveAuthentication no",
 		"PubkeyAuthentication yes",
 		"AuthorizedKeysFile " + filepath.Join(dir, "authorized_keys"),
-		"MaxStartups 100:30:200",
 		"LogLevel DEBUG1",
 		"PrintMotd no",
 	}, "\n") + "\n"
+	if !strings.Contains(options.Config, "MaxStartups") { // the last one counts, unlike elsewhere
+		config += "MaxStartups 100:30:200\n"
+	}
 	if options.Home != "" {
 		config += "SetEnv HOME=" + options.Home + "\n"
 	}
