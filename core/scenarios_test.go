@@ -1,6 +1,7 @@
 package core
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -111,18 +112,44 @@ func openTemp(t testing.TB, parent string) string {
 	return dir
 }
 
+// tape is what builds the scenario, as a tar. It is read here and not by a program,
+// so that Go knows what the test depends on and runs it again when that changes.
+func (s scenario) tape(t *testing.T) *bytes.Buffer {
+	t.Helper()
+	var tape bytes.Buffer
+	w := tar.NewWriter(&tape)
+	add := func(name string) {
+		content, err := os.ReadFile(filepath.Join("../fixtures/scenarios", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("lib.sh")
+	files, err := os.ReadDir(filepath.Join("../fixtures/scenarios", s.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		add(s.ID + "/" + file.Name())
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &tape
+}
+
 // build makes the scenario below root.
 func (s scenario) build(t *testing.T, root string) {
 	t.Helper()
-	var tape bytes.Buffer
-	tar := exec.Command("tar", "cf", "-", "lib.sh", s.ID)
-	tar.Dir = "../fixtures/scenarios"
-	tar.Stdout = &tape
-	if err := tar.Run(); err != nil {
-		t.Fatal(err)
-	}
+	tape := s.tape(t)
 	cmd := asPerson(exec.Command("sh", "-c", "mkdir .b && cd .b && tar xf - && cd / && exec sh "+quote(root+"/.b/"+s.ID+"/build.sh")+" "+quote(root)+" </dev/null"))
-	cmd.Stdin = &tape
+	cmd.Stdin = tape
 	cmd.Dir = root
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + root, "LC_ALL=C", "SEEDS=" + s.seeds}
 	out, err := cmd.CombinedOutput()
