@@ -572,9 +572,10 @@ lane() {
 judge() {
 	about "$1"
 	probe_settings || return 0
-	probe_files
+	probe_files &
 	probe_remotes
 	probe_refs
+	wait
 	record judged "$i"
 }
 
@@ -847,15 +848,28 @@ probe_files() {
 	{
 		printf '@ %s %s\0%s\0%s\0' "$i" "$kandev" "$own" "$excused"
 		# disposable: told
-		gf "$@" ls-files $sparse -v -s -z </dev/null
-		printf '@ %s\0' $?
-		if [ -z "$filled" ]; then
-			gf "$@" status --porcelain -z --untracked-files=all --ignored --ignore-submodules=dirty </dev/null
-		else
-			printf ' M %s is outside the sparse checkout and holds files\0' "$filled"
+		if [ $((lines / repositories)) -lt 20000 ]; then
+			indexed "$@"
+			changed "$@"
+		else # each takes its time: both at once
+			changed "$@" 2>&1 | { indexed "$@" && cat; }
 		fi
-		printf '@ %s\0' $?
 	} >&4 2>&1
+}
+
+# indexed, changed: what git lists and how that ended. They look at the index and the
+# work tree, which the manifest has told before.
+indexed() {
+	gf "$@" ls-files $sparse -v -s -z </dev/null
+	printf '@ %s\0' $?
+}
+changed() {
+	if [ -z "$filled" ]; then
+		gf "$@" status --porcelain -z --untracked-files=all --ignored --ignore-submodules=dirty </dev/null
+	else
+		printf ' M %s is outside the sparse checkout and holds files\0' "$filled"
+	fi
+	printf '@ %s\0' $?
 }
 
 # What carries an index flag is compared with its blob; a submodule's directory
