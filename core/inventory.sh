@@ -117,7 +117,7 @@ survey() {
 		BEGIN {
 			hash = "exec git -C / hash-object --stdin"; top = ENVIRON["top"]; uid = ENVIRON["uid"]; mode = ENVIRON["mode"]
 			# How a name ends that is worth a closer look.
-			n = split("HEAD .git lock ates .pid /pid ects pack info", w, " ")
+			n = split("HEAD .git lock .pid /pid ects pack info", w, " ")
 			for (k = 1; k <= n; k++) telling[w[k]] = 1
 			# disposable: telling
 			n = 0
@@ -174,7 +174,6 @@ survey() {
 				if (p ~ /\/HEAD$/ && type != "d") head[substr(p, 1, length(p) - 5)] = 1
 				else if (p ~ /\/\.git$/) { print "checkout " top substr(p, 1, length(p) - 5); gitdir[p] = 1 }
 				else if (p ~ /\.lock$/ && type != "d") lock[++locks] = p
-				else if (p ~ /\/objects\/info\/alternates$/) print "borrows " top p
 				else if (p ~ /^\/\.kandev\/sessions\/.*[.\/]pid$/) print "session " top p
 				if (p ~ /\001/ && p ~ /(\/\.git|\/objects)$/) newlines++
 			}
@@ -213,7 +212,7 @@ survey() {
 					if (within(m)) mounted++
 				}
 				if (all) print "mounts " mounted + 0
-				while ((getline < "/etc/hosts") > 0) if ($1 ~ /^127\./ || $1 == "::1") for (k = 2; k <= NF && $k !~ /^#/; k++) print "loopback " $k
+				while ((getline < "/etc/hosts") > 0) if ($1 ~ /^127\./ || $1 == "::1") for (k = 2; k <= NF && $k !~ /^#/; k++) print "loopback " tolower($k)
 			}
 			fflush()
 			rc = close(hash)
@@ -244,7 +243,6 @@ take() {
 		checkout\ *) [ "$2" = survivor ] || checkouts=$checkouts$rest$newline ;;
 		store\ *) [ "$2" = survivor ] || stores=$stores$rest$newline ;;
 		admin\ *) [ "$2" = survivor ] || admins=$admins$rest$newline ;;
-		borrows\ *) borrows=$borrows$rest$newline ;;
 		session\ *) sessions=$sessions$rest$newline ;;
 		live\ *) live=$rest ;;
 		mounts\ *) inner=$rest ;;
@@ -274,7 +272,7 @@ sample() {
 # probe_manifest: the target's own tree, then every repository directory outside
 # it that belongs to it.
 probe_manifest() {
-	checkouts='' stores='' admins='' borrows='' sessions='' outside='' dying=$T digests='' lines=0 live='' inner='' loopbacks=$newline
+	checkouts='' stores='' admins='' sessions='' outside='' dying=$T digests='' lines=0 live='' inner='' loopbacks=$newline
 	record identity "${device:-x}" "${inode:-x}"
 	take "$T" target
 	pending=$checkouts
@@ -361,23 +359,46 @@ leads_into_target() {
 
 probe_borrowers() {
 	lent=0 hosted=0
-	for file in "$P"/tasks/*/.git "$P"/tasks/*/*/.git "$P"/tasks/*/*/*/.git "$P"/tasks/*/.git/modules/* "$P"/tasks/* "$P"/tasks/*/*.git "$P"/* "$P"/*/.git "$P"/*/* "$P"/*/*/.git "$P"/.[!.]*; do
-		inside "$file" "$T" && continue
-		if [ -L "$file" ] || [ -L "$file/objects" ] || [ -L "$file/refs" ]; then
-			for link in "$file" "$file/objects" "$file/refs"; do
-				[ -L "$link" ] && leads_into_target "$link" "${file%/.git}" && hosted=$((hosted + 1)) && sample dependant "$file" && break
-			done
-		fi
-		case $file in */.git) line "$file" && case $line in 'gitdir: '*)
-			leads_into_target "${line#gitdir: }" "${file%/.git}" && hosted=$((hosted + 1)) && sample dependant "$file" ;;
-		esac ;; esac
-		if [ -f "$file/objects/info/alternates" ]; then
-			while IFS= read -r line; do
-				[ -n "$line" ] && leads_into_target "$line" "$file/objects" && lent=$((lent + 1)) && sample borrower "$file" && break
-			done <"$file/objects/info/alternates"
-		fi
+	for file in "$P"/tasks/*/.git "$P"/tasks/*/*/.git "$P"/tasks/*/*/*/.git "$P"/tasks/* "$P"/tasks/*/*.git "$P"/* "$P"/*/.git "$P"/*/* "$P"/*/*/.git "$P"/.[!.]* \
+		"$P"/.[!.]*/.git "$P"/.[!.]*/* "$P"/tasks/.[!.]* "$P"/tasks/.[!.]*/.git "$P"/tasks/*/.[!.]*/.git "$P"/tasks/*/.[!.]*/*.git "$P"/tasks/*/.[!.]*/*/.git "$P"/tasks/*/.[!.]*/worktrees/*/.git "$P"/tasks/*/.kandev/* "$P"/tasks/*/*/.[!.]*/.git; do
+		[ -e "$file" ] || [ -L "$file" ] || continue
+		inside "$file" "$T" || dependant "$file"
 	done
 	record borrowers "$lent" "$hosted"
+}
+
+# dependant REPOSITORY: counts it, and every submodule's in it, that needs ours:
+# by a link, a gitfile, borrowed objects, or objects that one inside promised it.
+dependant() {
+	if [ -L "$1" ] || [ -L "$1/objects" ] || [ -L "$1/refs" ]; then
+		for link in "$1" "$1/objects" "$1/refs"; do
+			[ -L "$link" ] && leads_into_target "$link" "${1%/.git}" && hosted=$((hosted + 1)) && sample dependant "$1" && break
+		done
+	fi
+	case $1 in */.git) line "$1" && case $line in 'gitdir: '*)
+		leads_into_target "${line#gitdir: }" "${1%/.git}" && hosted=$((hosted + 1)) && sample dependant "$1" ;;
+	esac ;; esac
+	if [ -f "$1/objects/info/alternates" ]; then
+		while IFS= read -r line; do
+			case $line in '"'*) line=${line#?} && line=${line%?} ;; esac
+			[ -n "$line" ] && leads_into_target "$line" "$1/objects" && lent=$((lent + 1)) && sample borrower "$1" && break
+		done <"$1/objects/info/alternates"
+	fi
+	for link in "$1"/objects/pack/*.promisor; do
+		if [ ! -e "$link" ] || [ ! -f "$1/config" ]; then break; fi
+		while read -r line; do
+			case $line in url*=*) line=${line#*=} && line=${line# } && leads_into_target "${line#file://}" "${1%/.git}" && lent=$((lent + 1)) && sample borrower "$1" && break ;; esac
+		done <"$1/config"
+		break
+	done
+	if [ -d "$1/modules" ] && [ -e "$1/HEAD" ] && [ -d "$1/objects" ] && [ ! -L "$1" ]; then modules "$1/modules"; fi
+}
+# modules DIR: a submodule may be called one/two/three.
+modules() {
+	for link in "$1"/*; do
+		if [ ! -d "$link" ] || [ -L "$link" ]; then continue; fi
+		if [ -e "$link/HEAD" ]; then dependant "$link"; else modules "$link"; fi
+	done
 }
 
 # Every worktree registered in a repository of the target.
@@ -612,7 +633,7 @@ learn() {
 			printf '@ %s\0' $?
 			refs_of %00 2>&1
 			printf '@ %s\0' $?
-		done | tr '\000\012' '\012\001' | awk "$covers"'
+		done | tr '\000\012' '\012\001' | awk "$covers$newline$leaves"'
 			function fresh(  k) {
 				part = 1; rc = odd = plain = refs = tracked = cloned = tags = rules = rewritten = 0
 				split("", filters); split("", urls); split("", many); split("", names); split("", rule); split("", dst)
@@ -620,6 +641,7 @@ learn() {
 			}
 			function left(c) { if (c ~ /^[0-9a-f]+$/ && c !~ /^0*$/) need[c] = 1 }
 			function logged(file,  l, t, w, now, n, m) {
+				made = 0
 				while ((m = (getline l < file)) > 0) {
 					t = index(l "\t", "\t")
 					split(substr(l, 1, t - 1), w, " ")
@@ -627,7 +649,7 @@ learn() {
 					sub(/\t.*/, "", l)
 					if (n++ && w[1] != now) left(now)
 					now = w[2]
-					if (w[1] != w[2] && l !~ /'"$follows"'/) left(w[1])
+					if (leaves(l) && w[1] != w[2]) left(w[1])
 				}
 				left(now)
 				close(file)
@@ -650,8 +672,11 @@ learn() {
 				if (own && ref ~ /^refs\/(bisect|worktree|rewritten)\//) { need[w[1]] = 1; if (w[2] != "commit") plain = 0 }
 				if (ref ~ /^refs\/remotes\// && (names == "" || names ~ /^refs\/remotes\//)) {
 					set = first = ""
-					for (k = 1; k <= rules; k++) if (dst[k] != "" && covers(dst[k], ref)) { set = set " " rule[k]; if (first == "") first = rule[k] }
-					if (set != "") { tracked++; sets[set] = 1; held[w[1]] = 1; if (local[first] && !((first, w[1]) in tip)) { tip[first, w[1]] = 1; tips[first] = tips[first] w[1] "\n" } return }
+					for (k = 1; k <= rules; k++) if (dst[k] != "" && covers(dst[k], ref)) {
+						set = set " " rule[k]; first = rule[k]
+						if (local[first] && !((first, w[1]) in tip)) { tip[first, w[1]] = 1; tips[first] = tips[first] w[1] "\n" }
+					}
+					if (set != "") { tracked++; sets[set] = 1; held[w[1]] = 1; return }
 				}
 				if (ref ~ /^refs\/tags\//) {
 					if (!tags++ && state ~ /,packed/) packs(common "/packed-refs")
@@ -696,6 +721,9 @@ learn() {
 				if (at ~ /^ref: /) { at = substr(at, 6); if (at in oid) need[oid[at]] = 1; else plain = 0 }
 				else if (at ~ /^[0-9a-f]+$/) need[at] = 1
 				else plain = 0
+				# What was fetched from a path: whether that is still there is not asked here.
+				while ((getline at < (dir "/FETCH_HEAD")) > 0) { split(at, head, "\t"); sub(/^.* of /, "", head[3]); if (head[3] !~ /^[^\/:]+:/ || head[3] ~ /^file:/) left(head[1]) }
+				close(dir "/FETCH_HEAD")
 				for (c in need) if (!(c in held)) plain = 0
 				print "refs " refs " " tracked " " cloned " " tags " " plain
 				for (k in sets) print "tracked" k
@@ -989,17 +1017,20 @@ leads() {
 	\[*\]*) host=${host#\[} && host=${host%%\]*} ;;
 	*) host=${host%%:*} ;;
 	esac
-	host=${host%.}
+	host=${host%.} self=$node
+	case $host$self in *[A-Z]*)
+		self=$(printf '%s\n' "$host" "$self" | tr ABCDEFGHIJKLMNOPQRSTUVWXYZ abcdefghijklmnopqrstuvwxyz)
+		host=${self%%"$newline"*} self=${self#*"$newline"}
+		;;
+	esac
 	where=loopback
 	case $host in
 	'' | *%*) where=unknown && return ;;
-	[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt] | *.[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt] | [Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt].*) return ;;
-	[Ii][Pp]6-*) return ;;
-	127.* | 0.* | *:127.* | *:[fF][fF][fF][fF]:7[fF]*) return ;;
-	"$node" | "${node%%.*}") return ;;
+	localhost | *.localhost | localhost.* | ip6-* | 127.* | 0.* | *:127.* | *:ffff:7f*) return ;;
+	"$self" | "${self%%.*}" | "${self%%.*}.local") return ;;
 	esac
 	case $host in *[!0-9]*) ;; *) return ;; esac
-	case $host in *[!0-9a-fA-FxX.]*) ;; 0[0-9xX]*) return ;; esac
+	case $host in *[!0-9a-fx.]*) ;; 0[0-9x]*) return ;; esac
 	case ${host%1} in *[!0:]*) ;; *) return ;; esac
 	case $newline$loopbacks in *"$newline$host$newline"*) return ;; esac
 	case $tail in *"$P/tasks/"* | *"$root/tasks/"* | */.kandev/tasks/*) where=inside && return ;; esac
@@ -1048,6 +1079,12 @@ at_path() {
 		where=inside
 		mortal "$physical" && return
 	done
+	where=unknown
+	for part in "$there"/refs/* "$there"/refs/*/* "$there"/refs/*/*/* "$there"/objects/*/*; do
+		[ -L "$part" ] || continue
+		physical "$part" || return
+		if mortal "$physical"; then where=inside && return; fi
+	done
 	borrow "$there/objects" 5 || return
 	where=unknown
 	[ ! -e "$there/shallow" ] || shorter "$there/shallow" || return
@@ -1090,16 +1127,20 @@ mortal() {
 	return 1
 }
 
-# borrow OBJECTS DEPTH: the object directory needs nothing mortal.
+# borrow OBJECTS DEPTH: the object directory needs nothing mortal, and has no pack
+# whose rest is promised by yet another repository.
 borrow() {
+	for part in "$1"/pack/*.promisor; do
+		[ ! -e "$part" ] || { where=unknown && return 1; }
+	done
 	[ -e "$1/info/alternates" ] || return 0
 	[ "$2" -gt 0 ] || { where=unknown && return 1; }
 	while IFS= read -r alternate; do
-		case $alternate in '' | '#'*) continue ;; /*) ;; *) alternate=$1/$alternate ;; esac
+		case $alternate in '' | '#'*) continue ;; '"'*) where=unknown && return 1 ;; /*) ;; *) alternate=$1/$alternate ;; esac
 		physical "$alternate" || continue
 		alternate=$physical
 		if mortal "$alternate"; then where=inside && return 1; fi
-		[ -e "$alternate/info/alternates" ] && { borrow "$alternate" $(($2 - 1)) || return 1; }
+		borrow "$alternate" $(($2 - 1)) || return 1
 	done <"$1/info/alternates"
 	return 0
 }
@@ -1238,15 +1279,27 @@ brought() {
 
 # saved: leaves in $saved a name beside HEAD, or at any depth below, that holds the
 # name of an object and that git does not write by itself, and in $saves every such
-# object. It is a ref as well: "git update-ref wip" makes one, and so does
-# "git update-ref info/my-index". Only names that are wholly git's are passed over.
+# object. It is a ref as well: "git update-ref wip" makes one, and so do
+# "git update-ref info/my-index" and "git update-ref ORIG_HEAD/wip". Only files that
+# are wholly git's are passed over, and what for-each-ref and the stopped
+# operations tell of.
 saved() {
 	saved='' saves=''
 	for entry in "$D"/*; do
-		case ${entry##*/} in
+		name=${entry##*/}
+		[ ! -d "$entry" ] || name=$name/
+		case $name in
 		HEAD | ORIG_HEAD | FETCH_HEAD | REBASE_HEAD | AUTO_MERGE | CHERRY_PICK_HEAD | REVERT_HEAD | MERGE_HEAD | MERGE_AUTOSTASH | BISECT_HEAD | BISECT_EXPECTED_REV | BISECT_START | BISECT_ANCESTORS_OK | NOTES_MERGE_PARTIAL) ;;
-		shallow | index | sharedindex.* | refs | rebase-merge | rebase-apply | sequencer) ;;
-		objects | worktrees | logs | lfs | annex) for name in "$entry"/*; do [ -d "$name" ] || saved_in "$name"; done ;;
+		shallow | index | refs/ | rebase-merge/ | rebase-apply/ | sequencer/) ;;
+		objects/ | worktrees/ | logs/ | lfs/ | annex/)
+			for below in "$entry"/*; do
+				case $name${below##*/} in
+				objects/[0-9a-f][0-9a-f] | logs/refs | worktrees/* | lfs/objects | annex/objects) ;;
+				objects/pack | objects/info) for file in "$below"/*; do [ -d "$file" ] || saved_in "$file"; done ;;
+				*) saved_below "$below" ;;
+				esac
+			done
+			;;
 		*) saved_below "$entry" ;;
 		esac
 	done
@@ -1255,12 +1308,25 @@ saved() {
 saved_below() {
 	if [ ! -d "$1" ]; then
 		saved_in "$1"
-	elif [ ! -L "$1" ] && [ ! -e "$1/HEAD" ]; then
+	elif [ ! -L "$1" ] && { [ ! -f "$1/HEAD" ] || [ ! -d "$1/objects" ]; }; then
 		for entry in "$1"/*; do saved_below "$entry"; done
 	fi
 }
 saved_in() {
 	line "$1" && case ${#line}$line in *[!0-9a-f]*) ;; 40* | 64*) saved=${1#"$D"/} saves=$saves$newline$line ;; esac
+}
+
+# fetched: what the last fetch brought from a directory that is gone, or from a file
+# that is, stands nowhere else unless a ref holds it. Adds it to $saved and $saves.
+fetched() {
+	[ -f "$D/FETCH_HEAD" ] && [ -r "$D/FETCH_HEAD" ] || return 0
+	from='' where=''
+	while IFS= read -r entry; do
+		url=${entry##*"$tab"}
+		url=${url##* of }
+		[ "$url" = "$from" ] || { from=$url && leads "$url"; }
+		case $where in gone) saved=FETCH_HEAD saves=$saves$newline${entry%%"$tab"*} ;; esac
+	done <"$D/FETCH_HEAD"
 }
 
 # plain: what was learned of the refs already says that nothing here would be
@@ -1322,6 +1388,7 @@ probe_refs() {
 	# A stash whose ref is gone stays in its log; annexed content is named by no ref.
 	lone=0 annexed='' strays=''
 	saved
+	fetched
 	if [ -n "$saves" ]; then
 		saves=$(printf '%s\n' "$saves" | gs cat-file --batch-check='%(objecttype) %(objectname)' 2>/dev/null)
 		case $saves in tree\ * | *"$newline"tree\ * | *blob\ * | *tag\ *) strays=$saved ;; esac
@@ -1332,12 +1399,14 @@ probe_refs() {
 		case $listed in *' refs/stash'*) ;; *) [ -s "$common/logs/refs/stash" ] && lone=1 ;; esac
 		[ -d "$common/annex/objects" ] && annexed=$(find "$common/annex/objects" ! -type d 2>&1 | sed 1q)
 	fi
-	# No remote that counts has a name with a space in it.
-	sorted=$newline$(printf 'who trust\n%s\nwho distrust\n%s\nwho else\n%s\n%s\nlisting\n%s\n' "$trusted" "$distrusted" "$settings" "$cloned" "$listed" | scope=$scope lone=$lone annexed=${annexed:+1} strays=$strays awk "$covers"'
+	# No remote that counts has a name with a space in it. What two remotes may have
+	# written is proven by the one that can be asked.
+	sorted=$newline$(printf 'who trust\n%s\nwho distrust\n%s\nwho near\n%s\nwho else\n%s\n%s\nlisting\n%s\n' "$trusted" "$distrusted" "$locals" "$settings" "$cloned" "$listed" | scope=$scope lone=$lone annexed=${annexed:+1} strays=$strays awk "$covers"'
 		BEGIN { scope = ENVIRON["scope"] }
 		listing && /^@ / { rc = $2; next }
-		!listing && $1 == "who" && NF == 2 { who_is = $2; next }
+		!listing && $1 == "who" && NF == 2 && $2 !~ /^\// { who_is = $2; next }
 		!listing && who_is == "trust" { if (NF == 1) trust[$1] = 1; next }
+		!listing && who_is == "near" { near[$1] = 1; next }
 		!listing && who_is == "distrust" { if (NF == 1) distrust[$1] = 1; next }
 		!listing && $1 == "fetch" { spec = substr($0, length($1 $2) + 3); r++; who[r] = $2; sub(/^\+/, "", spec); c = index(spec, ":"); dst[r] = (c && spec !~ /^\^/) ? substr(spec, c + 1) : ""; next }
 		!listing && $1 == "cloned" { cloned[$3] = $2; next }
@@ -1352,7 +1421,10 @@ probe_refs() {
 			if (ref == "refs/stash") { if (scope == "all") stash++; next }
 			if (ref ~ /^refs\/remotes\// && (names == "" || names ~ /^refs\/remotes\//)) {
 				good = 0
-				for (k = 1; k <= r; k++) if (dst[k] != "" && covers(dst[k], ref)) { if ((who[k] in trust) && !(who[k] in distrust)) good = good ? good : k; else { good = -1; break } }
+				for (k = 1; k <= r; k++) if (dst[k] != "" && covers(dst[k], ref)) {
+					if (!(who[k] in trust) || (who[k] in distrust) || (good && who[k] != who[good] && (who[k] in near) && (who[good] in near))) { good = -1; break }
+					if (!good || who[k] in near) good = k
+				}
 				if (good > 0) { tracked++; if (!(($1 " " who[good]) in was)) { was[$1 " " who[good]] = 1; print "N " $1 " " who[good] } next }
 			}
 			if (ref in cloned && cloned[ref] == $1) { proven++; print "N " $1; next }
@@ -1416,10 +1488,18 @@ unpushed() {
 		/^[0-9a-f]/ { print sign $1 }' | if [ "$scope" = all ]; then gs rev-list "$@" --stdin --exclude=refs/stash --all; else gs rev-list "$@" --stdin $head; fi 2>/dev/null
 }
 
-# Log entries whose new commit has the old one for a parent, or was made in its
-# place (amended, rebased, squashed). Every other entry left the old one behind:
-# checkout, reset, a forced fetch, update-ref, what a tool of its own calls it.
-follows='^(commit|rebase|cherry-pick|revert|am|merge|pull|clone|initial)([ :]|$)|^[^:]* \\((start|pick|squash|fixup|edit|reword|continue|finish|merge|skip|abort)\\)'
+# leaves: awk's function for whether an entry of HEAD's log left the old commit
+# behind. Asked of every entry in turn. None does whose new commit has the old one
+# for a parent, or was made in its place (amended, rebased, squashed). Every other
+# does: checkout, reset, a forced fetch, update-ref, what a tool of its own calls
+# it; and the end of a rebase that was given up, with commits made by hand in it.
+# shellcheck disable=SC2016 # it is awk's
+leaves='function leaves(message) {
+	if (message ~ /^commit/) made = 1
+	else if (message ~ /\(start\)/) made = 0
+	if (message ~ /\(abort\)/ && made || message ~ /: forced-update$/) return 1
+	return message !~ /^(commit|rebase|cherry-pick|revert|am|merge|pull|clone|initial)([ :]|$)/ || message ~ /^(commit|cherry-pick|revert|merge|pull): updating HEAD$/
+}'
 
 probe_unpushed() {
 	line "$D/HEAD" || line=''
@@ -1429,10 +1509,10 @@ probe_unpushed() {
 	esac
 	left=''
 	if [ -s "$D/logs/HEAD" ]; then
-		left=$(awk -F '\t' '
+		left=$(awk -F '\t' "$leaves"'
 			function tip(c) { if (c ~ /^[0-9a-f]+$/ && c !~ /^0*$/ && !(c in was)) { was[c] = 1; print c } }
 			{ split($1, w, " "); if (NR > 1 && w[1] != now) tip(now); now = w[2] }
-			w[1] != w[2] && $2 !~ /'"$follows"'/ { tip(w[1]) }
+			leaves($2) && w[1] != w[2] { tip(w[1]) }
 			END { tip(now) }' "$D/logs/HEAD" 2>/dev/null)
 	fi
 	# Without a log of HEAD, or with an emptied one, every commit at hand may be one
@@ -1494,16 +1574,17 @@ probe_unpushed() {
 				printf '%s\n' "$listed" | sed -n 's/^\([0-9a-f][0-9a-f]*\) commit .*/tip \1/p'
 				printf '%s\n' "$proven" | sed 's/^/tip /'
 				[ ! -s "$D/logs/HEAD" ] || sed 's/^/log /' "$D/logs/HEAD"
-			} | awk '
+			} | awk "$leaves"'
 				$1 == "lost" { lost[$2] = 1; next }
 				$1 == "tree" { id[++t] = $3 == "tree" ? $2 : ""; next }
 				$1 == "name" { c = $2; sub(/\^\{tree\}$/, "", c); of[c] = id[++m]; next }
 				$1 == "tip" { if ($2 in of && of[$2] != "") again[of[$2]] = 1e9; next }
 				$1 == "log" {
 					msg = $0; if (!sub(/^[^\t]*\t/, "", msg)) msg = ""
+					went = leaves(msg)
 					if (n && $2 != now && (now in lost)) gone[now] = n
 					n++; now = $3
-					if ($2 != now && msg !~ /'"$follows"'/) { if ($2 in lost) gone[$2] = n }
+					if (went && $2 != now) { if ($2 in lost) gone[$2] = n }
 					else if (now in of && of[now] != "") again[of[now]] = n
 					delete gone[now]
 				}
