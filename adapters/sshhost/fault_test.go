@@ -31,28 +31,32 @@ func probe(body string) core.Script {
 
 var safeScript = probe("printf '%s' " + quote(safe))
 
+// Also where the server said how the command ended before it sent what the command
+// had said: a status is no answer, and a lost connection no word about the host.
 func TestAnAnswerCutAtAnyByteIsNeverSaid(t *testing.T) {
-	server, target := inProcess(t, sshtest.Options{})
-	target.Shell = "/bin/false" // the PATH is not the point, and false tells none
-	dialer := sshhost.New(quick)
-	whole := false
-	for cut := 0; !whole; cut++ {
-		server.SetFaults(sshtest.Faults{CutAnswer: true, CutAfter: cut})
-		session, refusal := dialer.Dial(t.Context(), target)
-		if session == nil {
-			t.Fatal(refusal)
-		}
-		reply := session.Run(t.Context(), safeScript)
-		if unclear, is := reply.(core.Unclear); !is || unclear.Doubt != core.ConnectionLost {
-			said, is := reply.(core.Said)
-			if !is || said.Body != safe || cut < len(safe)+50 {
-				t.Fatalf("cut after %d bytes: %+v", cut, reply)
+	for stride, statusFirst := range map[int]bool{1: false, 7: true} {
+		server, target := inProcess(t, sshtest.Options{})
+		target.Shell = "/bin/false" // the PATH is not the point, and false tells none
+		dialer := sshhost.New(quick)
+		whole := false
+		for cut := 0; !whole; cut += stride {
+			server.SetFaults(sshtest.Faults{CutAnswer: true, CutAfter: cut, StatusFirst: statusFirst})
+			session, refusal := dialer.Dial(t.Context(), target)
+			if session == nil {
+				t.Fatal(refusal)
 			}
-			whole = true // there was no byte left to cut after
-		}
-		session.Close()
-		if cut > 5000 {
-			t.Fatal("the answer never ends")
+			reply := session.Run(t.Context(), safeScript)
+			if unclear, is := reply.(core.Unclear); !is || unclear.Doubt != core.ConnectionLost {
+				said, is := reply.(core.Said)
+				if !is || said.Body != safe || cut < len(safe)+50 {
+					t.Fatalf("cut after %d bytes, the status first %v: %+v", cut, statusFirst, reply)
+				}
+				whole = true // there was no byte left to cut after
+			}
+			session.Close()
+			if cut > 5000 {
+				t.Fatal("the answer never ends")
+			}
 		}
 	}
 }

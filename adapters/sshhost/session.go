@@ -163,6 +163,9 @@ func (s *Session) Run(ctx context.Context, script core.Script) core.Reply {
 				} else {
 					c.finish(channel)
 				}
+				if said.Doubt == core.Unframed && !c.alive(ctx) { // the rest of it was on its way
+					said.Doubt = core.ConnectionLost
+				}
 				if said.Doubt == core.ConnectionLost && c.ended() {
 					said.Detail = c.cause.Error()
 				}

@@ -51,6 +51,7 @@ type Faults struct {
 	CutAfter     int
 	StallAnswer  bool // like CutAnswer, but falls silent altogether and keeps the connection
 	NoExitStatus bool // closes a command's channel without saying how it ended
+	StatusFirst  bool // says how a command ended before its output, as OpenSSH may; a command that prints little
 }
 
 // Server is a running server.
@@ -344,6 +345,10 @@ func (s *Server) run(command *exec.Cmd, wire *wire, channel ssh.Channel, finishe
 		if faults.CutAnswer || faults.StallAnswer {
 			limit = faults.CutAfter
 		}
+		if faults.StatusFirst {
+			<-exited
+			sayHow(command, channel)
+		}
 		copyUntil(channel, output, limit, wire, faults.StallAnswer)
 	})
 	pipes.Go(func() {
@@ -367,22 +372,29 @@ func (s *Server) run(command *exec.Cmd, wire *wire, channel ssh.Channel, finishe
 		case <-wire.gone:
 			return
 		}
-		if faults.NoExitStatus || command.ProcessState == nil {
-			return
+		if !faults.NoExitStatus && !faults.StatusFirst {
+			sayHow(command, channel)
 		}
-		status := command.ProcessState.Sys().(syscall.WaitStatus)
-		if status.Signaled() {
-			name := map[syscall.Signal]string{syscall.SIGKILL: "KILL", syscall.SIGTERM: "TERM", syscall.SIGPIPE: "PIPE", syscall.SIGHUP: "HUP"}[status.Signal()]
-			_, _ = channel.SendRequest("exit-signal", false, ssh.Marshal(struct {
-				Signal     string
-				CoreDumped bool
-				Error      string
-				Lang       string
-			}{Signal: name}))
-			return
-		}
-		_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status.ExitStatus())}))
 	}()
+}
+
+// sayHow tells the client how the command ended, if it began.
+func sayHow(command *exec.Cmd, channel ssh.Channel) {
+	if command.ProcessState == nil {
+		return
+	}
+	status := command.ProcessState.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		name := map[syscall.Signal]string{syscall.SIGKILL: "KILL", syscall.SIGTERM: "TERM", syscall.SIGPIPE: "PIPE", syscall.SIGHUP: "HUP"}[status.Signal()]
+		_, _ = channel.SendRequest("exit-signal", false, ssh.Marshal(struct {
+			Signal     string
+			CoreDumped bool
+			Error      string
+			Lang       string
+		}{Signal: name}))
+		return
+	}
+	_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status.ExitStatus())}))
 }
 
 // copyUntil copies the output; once limit bytes have been sent (never, if it is
