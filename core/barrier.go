@@ -253,6 +253,7 @@ func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 // above or below it. Equal last names count as equal directories: a link or a
 // second mount may lead to one from two places.
 func sameTree(claim, target string) bool {
+	claim = strings.TrimSpace(claim)
 	theirs, ours := namesOf(claim), namesOf(target)
 	if len(ours) == 0 {
 		return true
@@ -271,8 +272,10 @@ func sameTree(claim, target string) bool {
 		slices.Contains(ours, last) || slices.Contains(theirs, segment)
 }
 
+// namesOf leaves out white space around a path: the host trims what it records,
+// so with it the path may be the one without it (D8).
 func namesOf(path string) []string {
-	return strings.FieldsFunc(fold(path), func(r rune) bool { return r == '/' })
+	return strings.FieldsFunc(fold(strings.TrimSpace(path)), func(r rune) bool { return r == '/' })
 }
 
 // quoted shows a word from outside in a sentence: bounded, and nothing in it

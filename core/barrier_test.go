@@ -162,6 +162,8 @@ func TestAC_D8_ClaimsMatchWhereverTheyCouldMeanTheSameDirectory(t *testing.T) {
 		"dots that may lead here":            {Claim{Host: "build.example", TaskDir: "/home/dev/.kandev/tasks/other/.."}, true},
 		"dots, another name":                 {Claim{Host: "build.example", TaskDir: "/srv/../data/other"}, false},
 		"AC-D8 unreadable":                   {Claim{Unreadable: true, Host: "other.example", TaskDir: "/x"}, true},
+		"white space at its end":             {Claim{Host: "build.example", TaskDir: "/home/dev/.kandev/tasks/fix-login \n"}, true},
+		"white space around another name":    {Claim{Host: "build.example", TaskDir: " /home/dev/.kandev/tasks/other "}, false},
 		"no directory":                       {Claim{Host: "build.example"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -186,9 +186,13 @@ func Capture(c Captured) ([]byte, error) {
 	}
 	out.Environment, out.DeleteEnvironmentRow = c.Environment, c.Deletes && c.Environment != nil
 	var merged JobSnapshot
+	var unnamed []Launch // into a directory of a host that is not named: it may be any of them
 	for _, l := range c.Launches {
 		out.StopTargets = append(out.StopTargets, wireStop{l.SessionID, l.ExecutionID, l.Ended})
 		if l.Target.Host == "" || l.Target.TaskDir == "" {
+			if l.Target.TaskDir != "" && !l.Target.Enabled {
+				unnamed = append(unnamed, l)
+			}
 			continue
 		}
 		e := entry{JobTarget: JobTarget{Target: l.Target, Baseline: l.Baseline}}
@@ -206,6 +210,10 @@ func Capture(c Captured) ([]byte, error) {
 		if c.Unreadable > 0 {
 			t.Target.Enabled = false
 			t.Notes = append(t.Notes, "a launch of this task cannot be read, so nobody knows whether it had opted in")
+		}
+		if slices.ContainsFunc(unnamed, func(l Launch) bool { return slices.Equal(namesOf(l.Target.TaskDir), namesOf(t.Target.TaskDir)) }) {
+			t.Target.Enabled = false
+			t.Notes = append(t.Notes, "a launch into a directory of this path names no host and had not opted in")
 		}
 		w := wireTarget{Target: t.Target}
 		w.Target.Disposable = "" // a key of ours sits in our object
@@ -286,7 +294,7 @@ func (s JobSnapshot) Again() (JobSnapshot, error) {
 // Matches.
 func DirectoryNames(dir string) ([]string, bool) {
 	names := namesOf(dir)
-	if !strings.HasPrefix(dir, "/") || len(names) == 0 || slices.Contains(names, ".") || slices.Contains(names, "..") {
+	if !strings.HasPrefix(strings.TrimSpace(dir), "/") || len(names) == 0 || slices.Contains(names, ".") || slices.Contains(names, "..") {
 		return nil, false
 	}
 	return names, true

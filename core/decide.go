@@ -18,9 +18,9 @@ func (a *attempt) decide() Step {
 		return Done{fail(SnapshotInvalid, why)}
 	}
 	if !s.Target.Enabled {
-		return Done{skip(Finding{Reason: Disabled, Cause: OptOut,
+		return a.whole(Done{skip(Finding{Reason: Disabled, Cause: OptOut,
 			Detail: "the executor profile had not opted in when this directory was made",
-			Cure:   []Remedy{{What: "turn the switch on for the profile; it counts for directories launched from then on"}}})}
+			Cure:   []Remedy{{What: "turn the switch on for the profile; it counts for directories launched from then on"}}})})
 	}
 
 	return a.whole(a.judged())

@@ -81,7 +81,7 @@ func TestWhatEndsAnAttemptBeforeTheHostIsReached(t *testing.T) {
 		{"a trigger that never reclaims", with(func(s *Snapshot) { s.Trigger = "workspace_delete" }), nil, "failed snapshot_invalid final"},
 		{"an unknown trigger", with(func(s *Snapshot) { s.Trigger = "ARCHIVE" }), nil, "failed snapshot_invalid final"},
 		{"opted out at launch", with(func(s *Snapshot) { s.Target.Enabled = false }), nil, "skipped disabled opt_out"},
-		{"opted out at launch, begun", with(func(s *Snapshot) { s.Target.Enabled = false; s.Begun = true }), nil, "skipped disabled opt_out"},
+		{"opted out at launch, begun", with(func(s *Snapshot) { s.Target.Enabled = false; s.Begun = true }), nil, "failed half_removed"},
 		{"a begin was recorded: leftovers before ownership", with(func(s *Snapshot) { s.Begun = true }), nil, "ask rule"},
 		{"un-archived", fit(), []Answer{own(func(o *Ownership) { o.TaskTerminal = false })}, "withdraw"},
 		{"the zero ownership", fit(), []Answer{Ownership{}}, "withdraw"},

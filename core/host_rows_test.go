@@ -101,6 +101,12 @@ func TestASnapshotIsMadeOfWhatWasLaunchedAndOfNothingElse(t *testing.T) {
 		}, nil, nil},
 		{"two profiles in one directory", captured(launched(func(l *Launch) { l.Profile = "p-2" }), launched(nil), launched(nil)), 1, func(j JobTarget) bool { return slices.Equal(j.Profiles, []string{"p-1", "p-2"}) }, nil, nil},
 		{"a launch of no profile", captured(launched(func(l *Launch) { l.Profile, l.Baseline, l.Target.Disposable = "", "", "" })), 1, func(j JobTarget) bool { return j.Profiles == nil }, nil, []string{"reclaim"}},
+		{"one of two is off and names no host", captured(launched(nil), launched(func(l *Launch) { l.Target.Host, l.Target.Enabled = "", false })), 1, func(j JobTarget) bool {
+			return !j.Target.Enabled && len(j.Notes) == 1 && strings.Contains(j.Notes[0], "names no host")
+		}, nil, nil},
+		{"one of two is off, names no host, and ran in another directory", captured(launched(nil), launched(func(l *Launch) { l.Target.Host, l.Target.TaskDir, l.Target.Enabled = "", "/srv/else", false })), 1, func(j JobTarget) bool {
+			return j.Target.Enabled && len(j.Notes) == 0
+		}, nil, nil},
 		{"one of two is off", captured(launched(nil), launched(func(l *Launch) { l.Target.Enabled = false })), 1, func(j JobTarget) bool { return !j.Target.Enabled }, nil, nil},
 	} {
 		raw, err := Capture(row.made)
@@ -345,6 +351,10 @@ func TestTwoLaunchesIntoOneDirectoryAreMergedToTheMoreCautious(t *testing.T) {
 		{``, `,"outcome":"removed"`, func(j JobTarget) bool { return j.Outcome == "" }},
 		{`,"outcome":"failed"`, `,"outcome":"removed"`, func(j JobTarget) bool { return j.Outcome == OutcomeFailed }},
 		{`,"outcome":"removed"`, `,"outcome":"removed"`, func(j JobTarget) bool { return j.Outcome == OutcomeRemoved }},
+		{`,"outcome":"skipped","skip_reason":"shared"`, `,"outcome":"removed"`, func(j JobTarget) bool { return j.Outcome == OutcomeSkipped && j.Reason == Shared }},
+		{`,"outcome":"removed"`, `,"outcome":"skipped","skip_reason":"shared"`, func(j JobTarget) bool { return j.Outcome == OutcomeSkipped && j.Reason == Shared }},
+		{`,"outcome":"skipped","skip_reason":"shared"`, `,"outcome":"failed"`, func(j JobTarget) bool { return j.Outcome == OutcomeFailed && j.Reason == "" }},
+		{`,"outcome":"failed"`, `,"outcome":"skipped"`, func(j JobTarget) bool { return j.Outcome == OutcomeFailed }},
 		{`,"reclaim":{"hooks":[{"session_id":"s","ending":"ran"}]}`, `,"reclaim":{"hooks":[{"session_id":"s","ending":"failed"},{"session_id":"r","ending":"ran"}]}`, func(j JobTarget) bool {
 			return cmp.Equal(j.Hooks, []SessionHook{{SessionID: "s", Ending: HookRan}, {SessionID: "r", Ending: HookRan}})
 		}},
@@ -367,9 +377,13 @@ func TestTwoLaunchesIntoOneDirectoryAreMergedToTheMoreCautious(t *testing.T) {
 	}{
 		{`{"host":"h","user":"v","task_dir":"/srv/k/tasks/a"}`, false}, {`{"host":"elsewhere","user":"v","host_fingerprint":"f","task_dir":"/srv/k//tasks/a"}`, false},
 		{`{"host":"elsewhere","user":"v","host_fingerprint":"g","task_dir":"/srv/k/tasks/a"}`, true}, {`{"host":"h","user":"v","task_dir":"/srv/k/tasks/b"}`, true},
-		{`{"host":"elsewhere","task_dir":"/srv/k/tasks/a"}`, true},
+		{`{"host":"elsewhere","task_dir":"/srv/k/tasks/a"}`, true}, {`{"host":"H..","task_dir":"/SRV/k/tasks/A"}`, false},
+		{`{"host":"elsewhere","host_fingerprint":"f=","task_dir":"/srv/k/tasks/a"}`, false}, {`{"host":"h","port":2222,"host_fingerprint":"g","task_dir":"/srv/k/tasks/a"}`, false},
 	} {
-		s := parse(t, `{"ssh_task_dirs":[{"host":"h","user":"u","host_fingerprint":"f","task_dir":"/srv/k/tasks/a","enabled":true},`+row.other+`]}`)
+		s := parse(t, `{"ssh_task_dirs":[{"host":"h","user":"u","host_fingerprint":"f","task_dir":"/srv/k/tasks/a","enabled":true},`+strings.Replace(row.other, `"task_dir"`, `"reclaim":{"profiles":["q"]},"task_dir"`, 1)+`]}`)
+		if got := slices.Contains(s.Profiles(s.Targets()[0].Target), "q"); got == row.on {
+			t.Errorf("beside %s its profile counts: %v", row.other, got)
+		}
 		if got := s.Targets()[0].Target.Enabled; got != row.on {
 			t.Errorf("beside %s it is %v", row.other, got)
 		}

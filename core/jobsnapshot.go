@@ -282,12 +282,13 @@ func (s JobSnapshot) Environment() *Environment {
 	return &copied
 }
 
-// Profiles are the executor profiles the snapshot names for t: those its
-// entries note and the environment's. Empty when it names none.
+// Profiles are the executor profiles the snapshot names for t: those that the
+// entries of its directory note, whatever their user, and the environment's. Empty
+// when it names none.
 func (s JobSnapshot) Profiles(t Target) []string {
 	all := slices.Clone(s.profiles)
 	for _, e := range s.entries {
-		if e.key() == (entry{JobTarget: JobTarget{Target: t}}).key() {
+		if e.key() == (entry{JobTarget: JobTarget{Target: t}}).key() || sameDirectory(e.Target, t) {
 			all = append(all, e.Profiles...)
 		}
 	}
@@ -332,10 +333,11 @@ func squeezeSlashes(path string) string {
 // sameDirectory says that two targets may be one directory whatever their user,
 // name or port: one launch without the opt-in then holds for both.
 func sameDirectory(a, b Target) bool {
-	if squeezeSlashes(a.TaskDir) != squeezeSlashes(b.TaskDir) {
+	if !slices.Equal(namesOf(a.TaskDir), namesOf(b.TaskDir)) {
 		return false
 	}
-	return foldHost(a.Host) == foldHost(b.Host) || a.Fingerprint != "" && a.Fingerprint == b.Fingerprint
+	pin := canonicalPin(a.Fingerprint)
+	return canonicalHost(a.Host) == canonicalHost(b.Host) || pin != "" && pin == canonicalPin(b.Fingerprint)
 }
 
 // Targets lists the snapshot's distinct directories in order. Of several
@@ -383,7 +385,7 @@ func (t *JobTarget) merge(other JobTarget) {
 	case other.Baseline != "" && other.Baseline != t.Baseline:
 		t.Baseline = disputed
 	}
-	if t.Settled() && other.Outcome != t.Outcome {
+	if left(other.Outcome) > left(t.Outcome) {
 		t.Outcome, t.Reason, t.Cause, t.Fault, t.Final, t.Detail, t.Cure =
 			other.Outcome, other.Reason, other.Cause, other.Fault, other.Final, other.Detail, slices.Clone(other.Cure)
 	}
@@ -395,6 +397,18 @@ func (t *JobTarget) merge(other JobTarget) {
 	t.Profiles = append(t.Profiles, other.Profiles...)
 	t.Notes = append(t.Notes, other.Notes...)
 	t.Notes = append(t.Notes, disagreements(t.Target, other.Target)...)
+}
+
+// left is how much an outcome leaves to be done, so that of two the one counts
+// that says less was done.
+func left(outcome string) int {
+	switch outcome {
+	case OutcomeRemoved:
+		return 0
+	case OutcomeSkipped:
+		return 1
+	}
+	return 2
 }
 
 // disputed stands for a baseline while entries that disagree about it are merged.

@@ -322,10 +322,10 @@ func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, lend
 // to those that may name the target's directory, one above or one below it, as
 // core compares them. It passes over a snapshot only where its text shows one
 // task_dir, spelled out, that is a whole path in ASCII without an empty, "." or
-// ".." name; every other is read. Jobs that have not ended are all read.
+// ".." name or white space at its end; every other is read. Jobs that have not ended are all read.
 func (r *Rows) mentioning(t core.Target) (from, where string, args []any) {
 	const table, columns = `task_resource_cleanup_jobs`, `id, task_id, state, resource_snapshot`
-	names := strings.FieldsFunc(t.TaskDir, func(c rune) bool { return c == '/' })
+	names := strings.FieldsFunc(strings.TrimSpace(t.TaskDir), func(c rune) bool { return c == '/' })
 	if len(names) == 0 || len(names) > 100 {
 		return table, "", nil
 	}
@@ -351,6 +351,6 @@ func (r *Rows) mentioning(t core.Target) (from, where string, args []any) {
 	last := path[strings.LastIndexByte(path, '/'):] + "/"
 	dir := func(part string) string { return position + `(x.dir, ` + part + `) > 0` }
 	where = ` AND (x.state NOT IN ` + ended + ` OR x.escaped > 0 OR x.at > 0 AND (x.more > 0 OR x.opens <> ':"/' OR x.closes = 0 OR x.beyond
-		OR ` + strings.Join([]string{dir(`'\'`), dir(`'//'`), dir(`'/./'`), dir(`'/../'`), dir(`?`)}, " OR ") + ` OR x.dir IN (` + marks(len(above)) + `)))`
+		OR ` + strings.Join([]string{dir(`'\'`), dir(`'//'`), dir(`'/./'`), dir(`'/../'`), dir(`' /'`), dir(`?`)}, " OR ") + ` OR x.dir IN (` + marks(len(above)) + `)))`
 	return `(` + from + `)`, where, append([]any{last}, above...)
 }

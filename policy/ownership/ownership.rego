@@ -151,7 +151,9 @@ loopback(name) if startswith(name, "127.")
 # Letters that differ in case only, in any script, become equal.
 fold(text) := lower(upper(text))
 
-names(path) := [name | some name in split(fold(path), "/"); name != ""]
+# The host trims what it records: with white space around it a path may be the
+# one without it.
+names(path) := [name | some name in split(fold(trim_space(path)), "/"); name != ""]
 
 our_names := names(input.target.task_dir)
 
@@ -183,13 +185,13 @@ other_directory(claim) if {
 }
 
 whole(path) if {
-	startswith(path, "/")
-	not dotted(path)
+	startswith(trim_space(path), "/")
+	not dotted(names(path))
 }
 
-dotted(path) if "." in split(path, "/")
+dotted(names) if "." in names
 
-dotted(path) if ".." in split(path, "/")
+dotted(names) if ".." in names
 
 # Why it did not pass. Nothing is decided from here.
 
