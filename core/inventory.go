@@ -476,6 +476,11 @@ func (r *reading) judge() {
 			break
 		}
 	}
+	// A repository that ours speaks of and that needs ours is told where nothing else keeps.
+	if lent, hosted := r.samples["- named_borrower"], r.samples["- named_dependant"]; len(r.evidence.Findings) == 0 {
+		r.samples["- borrower"], r.samples["- dependant"] = lent, hosted
+		keepBorrowers(r, cells{{number: int64(len(lent))}, {number: int64(len(hosted))}})
+	}
 	r.excuse()
 	if r.evidence.Complete && len(r.evidence.Findings) == 0 && !r.evidence.Manifest.usable() {
 		r.odd("no usable manifest")

@@ -358,41 +358,55 @@ leads_into_target() {
 }
 
 probe_borrowers() {
-	lent=0 hosted=0
-	for file in "$P"/tasks/*/.git "$P"/tasks/*/*/.git "$P"/tasks/*/*/*/.git "$P"/tasks/* "$P"/tasks/*/*.git "$P"/* "$P"/*/.git "$P"/*/* "$P"/*/*/.git "$P"/.[!.]* \
-		"$P"/.[!.]*/.git "$P"/.[!.]*/* "$P"/tasks/.[!.]* "$P"/tasks/.[!.]*/.git "$P"/tasks/*/.[!.]*/.git "$P"/tasks/*/.[!.]*/*.git "$P"/tasks/*/.[!.]*/*/.git "$P"/tasks/*/.[!.]*/worktrees/*/.git "$P"/tasks/*/.kandev/* "$P"/tasks/*/*/.[!.]*/.git; do
-		[ -e "$file" ] || [ -L "$file" ] || continue
-		inside "$file" "$T" || dependant "$file"
+	lent=0 hosted=0 asked=$newline next=0 as='' t=$P/tasks
+	for file in "$t"/*/.git "$t"/*/*/.git "$t"/*/*/*/.git "$t"/* "$t"/*/*.git "$P"/* "$P"/*/.git "$P"/*/* "$P"/*/*/.git "$P"/.[!.]* "$P"/.[!.]*/.git "$P"/.[!.]*/* \
+		"$t"/.[!.]* "$t"/.[!.]*/.git "$t"/*/.[!.]*/.git "$t"/*/.[!.]*/*.git "$t"/*/.[!.]*/*/.git "$t"/*/.[!.]*/worktrees/*/.git "$t"/*/.kandev/* "$t"/*/*/.[!.]*/.git; do
+		[ ! -e "$file" ] && [ ! -L "$file" ] || inside "$file" "$T" || dependant "$file"
 	done
 	record borrowers "$lent" "$hosted"
+	# Those that ours speak of, wherever they lie: told where nothing else keeps.
+	as=named_
+	while [ "$next" -lt "$repositories" ]; do
+		next=$((next + 1))
+		about "$next"
+		[ -z "$common" ] || named "$common"
+		[ ! -f "$common/config" ] || while read -r line; do
+			case $line in *url*=*/*) url=/${line#*/} && url=${url#//} && named "$url" "$url/.git" "$url.git" ;; esac
+		done <"$common/config"
+	done
+}
+named() {
+	for file; do physical "$file" && ! inside "$physical" "$T" && dependant "$physical"; done
 }
 
 # dependant REPOSITORY: counts it, and every submodule's in it, that needs ours:
 # by a link, a gitfile, borrowed objects, or objects that one inside promised it.
 dependant() {
-	if [ -L "$1" ] || [ -L "$1/objects" ] || [ -L "$1/refs" ]; then
-		for link in "$1" "$1/objects" "$1/refs"; do
-			[ -L "$link" ] && leads_into_target "$link" "${1%/.git}" && hosted=$((hosted + 1)) && sample dependant "$1" && break
-		done
-	fi
+	case $asked in *"$newline$1$newline"*) return ;; esac
+	asked=$asked$1$newline
+	for link in "$1" "$1/objects" "$1/refs"; do
+		[ -L "$link" ] && leads_into_target "$link" "${1%/.git}" && hosts "$1" && break
+	done
 	case $1 in */.git) line "$1" && case $line in 'gitdir: '*)
-		leads_into_target "${line#gitdir: }" "${1%/.git}" && hosted=$((hosted + 1)) && sample dependant "$1" ;;
+		leads_into_target "${line#gitdir: }" "${1%/.git}" && hosts "$1" ;;
 	esac ;; esac
 	if [ -f "$1/objects/info/alternates" ]; then
 		while IFS= read -r line; do
 			case $line in '"'*) line=${line#?} && line=${line%?} ;; esac
-			[ -n "$line" ] && leads_into_target "$line" "$1/objects" && lent=$((lent + 1)) && sample borrower "$1" && break
+			[ -n "$line" ] && leads_into_target "$line" "$1/objects" && lends "$1" && break
 		done <"$1/objects/info/alternates"
 	fi
-	for link in "$1"/objects/pack/*.promisor; do
-		if [ ! -e "$link" ] || [ ! -f "$1/config" ]; then break; fi
+	[ ! -f "$1/config" ] || for link in "$1"/objects/pack/*.promisor; do
+		[ -e "$link" ] || break
 		while read -r line; do
-			case $line in url*=*) line=${line#*=} && line=${line# } && leads_into_target "${line#file://}" "${1%/.git}" && lent=$((lent + 1)) && sample borrower "$1" && break ;; esac
+			case $line in url*=*/*) line=/${line#*/} && leads_into_target "${line#//}" "$1" && lends "$1" && break ;; esac
 		done <"$1/config"
 		break
 	done
 	if [ -d "$1/modules" ] && [ -e "$1/HEAD" ] && [ -d "$1/objects" ] && [ ! -L "$1" ]; then modules "$1/modules"; fi
 }
+hosts() { hosted=$((hosted + 1)) && sample ${as}dependant "$1"; }
+lends() { lent=$((lent + 1)) && sample ${as}borrower "$1"; }
 # modules DIR: a submodule may be called one/two/three.
 modules() {
 	for link in "$1"/*; do
@@ -637,7 +651,7 @@ learn() {
 			function fresh(  k) {
 				part = 1; rc = odd = plain = refs = tracked = cloned = tags = rules = rewritten = 0
 				split("", filters); split("", urls); split("", many); split("", names); split("", rule); split("", dst)
-				split("", need); split("", held); split("", sets); split("", tip); split("", packed); split("", oid)
+				split("", need); split("", held); split("", sets); split("", tip); split("", packed); split("", oid); split("", moved)
 			}
 			function left(c) { if (c ~ /^[0-9a-f]+$/ && c !~ /^0*$/) need[c] = 1 }
 			function logged(file,  l, t, w, now, n, m) {
@@ -670,9 +684,11 @@ learn() {
 				oid[ref] = w[1]
 				if (ref == "refs/stash") { if (own) return; plain = 0; return }
 				if (own && ref ~ /^refs\/(bisect|worktree|rewritten)\//) { need[w[1]] = 1; if (w[2] != "commit") plain = 0 }
-				if (ref ~ /^refs\/remotes\// && (names == "" || names ~ /^refs\/remotes\//)) {
+				if (ref !~ /^refs\/remotes\// && names != "") moved[names] = 1
+				if (names == "") names = ref
+				if (ref ~ /^refs\/remotes\// && names ~ /^refs\/remotes\// && !(names in moved)) {
 					set = first = ""
-					for (k = 1; k <= rules; k++) if (dst[k] != "" && covers(dst[k], ref)) {
+					for (k = 1; k <= rules; k++) if (dst[k] != "" && covers(dst[k], names)) {
 						set = set " " rule[k]; first = rule[k]
 						if (local[first] && !((first, w[1]) in tip)) { tip[first, w[1]] = 1; tips[first] = tips[first] w[1] "\n" }
 					}
@@ -718,7 +734,7 @@ learn() {
 				at = ""
 				getline at < (dir "/HEAD")
 				close(dir "/HEAD")
-				if (at ~ /^ref: /) { at = substr(at, 6); if (at in oid) need[oid[at]] = 1; else plain = 0 }
+				if (at ~ /^ref: /) { at = substr(at, 6); if (at in oid && at !~ /^refs\/remotes\//) need[oid[at]] = 1; else plain = 0 }
 				else if (at ~ /^[0-9a-f]+$/) need[at] = 1
 				else plain = 0
 				# What was fetched from a path: whether that is still there is not asked here.
@@ -1019,7 +1035,7 @@ leads() {
 	esac
 	host=${host%.} self=$node
 	case $host$self in *[A-Z]*)
-		self=$(printf '%s\n' "$host" "$self" | tr ABCDEFGHIJKLMNOPQRSTUVWXYZ abcdefghijklmnopqrstuvwxyz)
+		self=$(printf '%s\n' "$host" "$self" | tr '[:upper:]' '[:lower:]')
 		host=${self%%"$newline"*} self=${self#*"$newline"}
 		;;
 	esac
@@ -1072,21 +1088,13 @@ at_path() {
 		where=inside
 		mortal "$there" && return
 	fi
-	for part in objects refs objects/pack refs/heads packed-refs; do
-		case $part in objects | refs) ;; *) [ -L "$there/$part" ] || continue ;; esac
-		where=gone
-		physical "$there/$part" || return
-		where=inside
-		mortal "$physical" && return
-	done
 	where=unknown
-	for part in "$there"/refs/* "$there"/refs/*/* "$there"/refs/*/*/* "$there"/objects/*/*; do
+	for part in "$there"/objects "$there"/refs "$there"/packed-refs "$there"/refs/* "$there"/refs/*/* "$there"/refs/*/*/* "$there"/objects/* "$there"/objects/*/*; do
 		[ -L "$part" ] || continue
 		physical "$part" || return
 		if mortal "$physical"; then where=inside && return; fi
 	done
 	borrow "$there/objects" 5 || return
-	where=unknown
 	[ ! -e "$there/shallow" ] || shorter "$there/shallow" || return
 	where=local
 }
@@ -1131,12 +1139,12 @@ mortal() {
 # whose rest is promised by yet another repository.
 borrow() {
 	for part in "$1"/pack/*.promisor; do
-		[ ! -e "$part" ] || { where=unknown && return 1; }
+		[ ! -e "$part" ] || return 1
 	done
 	[ -e "$1/info/alternates" ] || return 0
-	[ "$2" -gt 0 ] || { where=unknown && return 1; }
+	[ "$2" -gt 0 ] || return 1
 	while IFS= read -r alternate; do
-		case $alternate in '' | '#'*) continue ;; '"'*) where=unknown && return 1 ;; /*) ;; *) alternate=$1/$alternate ;; esac
+		case $alternate in '' | '#'*) continue ;; '"'*) return 1 ;; /*) ;; *) alternate=$1/$alternate ;; esac
 		physical "$alternate" || continue
 		alternate=$physical
 		if mortal "$alternate"; then where=inside && return 1; fi
@@ -1295,7 +1303,7 @@ saved() {
 			for below in "$entry"/*; do
 				case $name${below##*/} in
 				objects/[0-9a-f][0-9a-f] | logs/refs | worktrees/* | lfs/objects | annex/objects) ;;
-				objects/pack | objects/info) for file in "$below"/*; do [ -d "$file" ] || saved_in "$file"; done ;;
+				objects/pack | objects/info) for file in "$below"/*; do saved_in "$file"; done ;;
 				*) saved_below "$below" ;;
 				esac
 			done
@@ -1325,7 +1333,7 @@ fetched() {
 		url=${entry##*"$tab"}
 		url=${url##* of }
 		[ "$url" = "$from" ] || { from=$url && leads "$url"; }
-		case $where in gone) saved=FETCH_HEAD saves=$saves$newline${entry%%"$tab"*} ;; esac
+		[ "$where" != gone ] || saved=FETCH_HEAD saves=$saves$newline${entry%%"$tab"*}
 	done <"$D/FETCH_HEAD"
 }
 
@@ -1389,6 +1397,8 @@ probe_refs() {
 	lone=0 annexed='' strays=''
 	saved
 	fetched
+	line "$D/HEAD" || line=''
+	headed=$line
 	if [ -n "$saves" ]; then
 		saves=$(printf '%s\n' "$saves" | gs cat-file --batch-check='%(objecttype) %(objectname)' 2>/dev/null)
 		case $saves in tree\ * | *"$newline"tree\ * | *blob\ * | *tag\ *) strays=$saved ;; esac
@@ -1401,8 +1411,8 @@ probe_refs() {
 	fi
 	# No remote that counts has a name with a space in it. What two remotes may have
 	# written is proven by the one that can be asked.
-	sorted=$newline$(printf 'who trust\n%s\nwho distrust\n%s\nwho near\n%s\nwho else\n%s\n%s\nlisting\n%s\n' "$trusted" "$distrusted" "$locals" "$settings" "$cloned" "$listed" | scope=$scope lone=$lone annexed=${annexed:+1} strays=$strays awk "$covers"'
-		BEGIN { scope = ENVIRON["scope"] }
+	sorted=$newline$(printf 'who trust\n%s\nwho distrust\n%s\nwho near\n%s\nwho else\n%s\n%s\nlisting\n%s\n' "$trusted" "$distrusted" "$locals" "$settings" "$cloned" "$listed" | headed=$headed scope=$scope lone=$lone annexed=${annexed:+1} strays=$strays awk "$covers"'
+		BEGIN { scope = ENVIRON["scope"]; moved[substr(ENVIRON["headed"], 6)] = 1 }
 		listing && /^@ / { rc = $2; next }
 		!listing && $1 == "who" && NF == 2 && $2 !~ /^\// { who_is = $2; next }
 		!listing && who_is == "trust" { if (NF == 1) trust[$1] = 1; next }
@@ -1417,11 +1427,14 @@ probe_refs() {
 		NF != 3 && NF != 4 || $1 !~ /^[0-9a-f]+$/ || $NF !~ /^refs\// { odd++; next }
 		{
 			refs++; ref = $NF; type = $2; deep = NF == 4 ? $3 : ""
-			if (scope == "own") { if (ref ~ /^refs\/(bisect|worktree|rewritten)\//) { print "P " $1; own++; if (type != "commit" && !loose++) first = ref } }
+			if (scope == "own") { if (ref ~ /^refs\/(bisect|worktree|rewritten)\//) { print "P " $1; if (type != "commit" && !loose++) first = ref } }
 			if (ref == "refs/stash") { if (scope == "all") stash++; next }
-			if (ref ~ /^refs\/remotes\// && (names == "" || names ~ /^refs\/remotes\//)) {
+			# What is committed to through HEAD or a branch tracks nothing.
+			if (ref !~ /^refs\/remotes\// && names != "") moved[names] = 1
+			if (names == "") names = ref
+			if (ref ~ /^refs\/remotes\// && names ~ /^refs\/remotes\// && !(names in moved)) {
 				good = 0
-				for (k = 1; k <= r; k++) if (dst[k] != "" && covers(dst[k], ref)) {
+				for (k = 1; k <= r; k++) if (dst[k] != "" && covers(dst[k], names)) {
 					if (!(who[k] in trust) || (who[k] in distrust) || (good && who[k] != who[good] && (who[k] in near) && (who[good] in near))) { good = -1; break }
 					if (!good || who[k] in near) good = k
 				}
@@ -1498,13 +1511,12 @@ leaves='function leaves(message) {
 	if (message ~ /^commit/) made = 1
 	else if (message ~ /\(start\)/) made = 0
 	if (message ~ /\(abort\)/ && made || message ~ /: forced-update$/) return 1
-	return message !~ /^(commit|rebase|cherry-pick|revert|am|merge|pull|clone|initial)([ :]|$)/ || message ~ /^(commit|cherry-pick|revert|merge|pull): updating HEAD$/
+	return message !~ /^(commit|rebase|cherry-pick|revert|am|merge|pull|clone|initial)([ :]|$)/ || message ~ /^[^(]*: updating HEAD$/
 }'
 
 probe_unpushed() {
-	line "$D/HEAD" || line=''
-	headed=$line head=HEAD
-	case $scope$line in
+	head=HEAD
+	case $scope$headed in
 	'ownref: '*) g rev-parse -q --verify HEAD >/dev/null 2>&1 || head='' ;;
 	esac
 	left=''
