@@ -58,7 +58,8 @@ if test -n "$pid" && runs "$pid"; then
 		if runs "$pid"; then answer alive; fi
 	fi
 fi
-cd .. && rm -rf -- "./$session" 2>/dev/null
+cd -P .. 2>/dev/null || answer kept
+rm -rf -- "./$session" 2>/dev/null
 if test -e "./$session" || test -L "./$session"; then answer kept; fi
 # What the helper had started may take a moment to end after it, and until then
 # it would count as somebody who works here.

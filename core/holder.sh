@@ -1,8 +1,11 @@
 # What the four scripts of a removal share. holder.go holds the state table.
+# What is asked for before it is set is not taken from the account's environment.
+status='' bytes='' entries='' node=''
 there() { [ -e "$1" ] || [ -L "$1" ]; }
 
 # look DIR NAME: what stands at DIR/NAME, in $seen. Absent is said only of a
-# directory that can be read and searched.
+# directory that can be read and searched and does not list the name: what is
+# there may be out of sight (a dead FUSE mount, a bad disk).
 look() {
 	if [ -L "$1/$2" ]; then
 		seen=symlink
@@ -12,6 +15,7 @@ look() {
 		seen=other
 	elif [ -d "$1" ] && [ -r "$1" ] && [ -x "$1" ]; then
 		seen=absent
+		for listed in "$1/${2%?}"?*; do [ "$listed" != "$1/$2" ] || seen=unreadable; done
 	else
 		seen=unreadable
 	fi
@@ -174,6 +178,9 @@ survey() {
 		state=empty
 	fi
 }
+
+# unclaimed: take away the holder we stand in, which holds nothing; otherwise fail.
+unclaimed() { cd -P .. 2>/dev/null && rmdir "./$holder" 2>/dev/null; }
 
 # drop: leave a holder without tombstones, and take it away. Our own claim
 # goes last.

@@ -46,9 +46,7 @@ func (q Remove) Script() Script {
 // whole says that the question itself names what may be removed. One that does
 // not can never be answered with Removed.
 func (q Remove) whole() bool {
-	_, device := number(q.Manifest.Device)
-	_, inode := number(q.Manifest.Inode)
-	return device && inode && q.Manifest.Digest != "" && q.Manifest.Count > 0
+	return digits(q.Manifest.Device) && digits(q.Manifest.Inode) && q.Manifest.Digest != "" && q.Manifest.Count > 0
 }
 
 // Judge reads the answer. Removed is said only by a whole answer to this very

@@ -81,10 +81,7 @@ busy() {
 
 main() {
 	tasks=$root/tasks
-	now=$(date +%s)
 	[ -n "$expected" ] && [ -n "$taken" ] || ended unasked
-	case $now in '' | *[!0-9]*) ended no_clock ;; esac
-	[ "$now" -le "$not_after" ] || ended late "$now"
 	enter "$root" || ended "tasks_$seen"
 	look . "$segment"
 	[ "$seen" = directory ] || ended "target_$seen"
@@ -105,7 +102,12 @@ main() {
 		ended no_holder
 	}
 	cd -P "./$holder" 2>/dev/null && [ "$PWD" = "$tasks/$holder" ] || ended no_holder
-	claim remove || ended busy
+	# Only now: the looks last as long as they like, and whoever saw no holder after
+	# the limit counts on it that none is made any more.
+	now=$(date +%s)
+	case $now in '' | *[!0-9]*) unclaimed; ended no_clock ;; esac
+	[ "$now" -le "$not_after" ] || { unclaimed; ended late "$now"; }
+	claim remove || { unclaimed && ended no_note; ended busy; }
 	survey
 	[ "$mine" = 1 ] && [ "$state" = empty ] && [ -z "$plan" ] || {
 		rm -f "g$mine"

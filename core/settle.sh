@@ -60,7 +60,10 @@ main() {
 	survey
 	[ "$state" = contradictory ] && ended contradictory "$why"
 	[ "$state" = "$expected_state" ] || ended other "$state"
-	claim settle || ended other claimed
+	claim settle || {
+		[ "$state" = empty ] && unclaimed && ended empty
+		ended other claimed
+	}
 	# The claim makes us the only one here; what stood before it may be gone.
 	survey
 	[ "$state" = "$expected_state" ] || ended other "$state"
