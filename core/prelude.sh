@@ -1,7 +1,7 @@
 # What every script of ours opens with: an environment that no login profile,
 # no exported function and no git variable can bend, and the ways to print
 # records (core/records.go).
-set -u
+set +e -u
 umask 077
 trap '' PIPE HUP
 IFS=' 	
@@ -41,7 +41,9 @@ case ${root-} in
 	cd /
 	;;
 esac
-unset CDPATH ENV BASH_ENV GREP_OPTIONS POSIXLY_CORRECT TMOUT LANGUAGE LS_BLOCK_SIZE BLOCK_SIZE BLOCKSIZE 2>/dev/null || :
+unset CDPATH ENV BASH_ENV GREP_OPTIONS POSIXLY_CORRECT TMOUT LANGUAGE LS_BLOCK_SIZE BLOCK_SIZE BLOCKSIZE QUOTING_STYLE TIME_STYLE FIGNORE GLOBIGNORE 2>/dev/null || :
+# shellcheck disable=SC3044 # where it is bash
+command shopt -u failglob 2>/dev/null || :
 LC_ALL=C TZ=UTC0
 export LC_ALL TZ
 # Whatever looks like a name of git's in what is exported goes; what is no name is
