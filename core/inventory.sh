@@ -1327,7 +1327,7 @@ saved_in() {
 # fetched: what the last fetch brought from a directory that is gone, or from a file
 # that is, stands nowhere else unless a ref holds it. Adds it to $saved and $saves.
 fetched() {
-	[ -f "$D/FETCH_HEAD" ] && [ -r "$D/FETCH_HEAD" ] || return 0
+	line "$D/FETCH_HEAD" || return 0
 	from='' where=''
 	while IFS= read -r entry; do
 		url=${entry##*"$tab"}
@@ -1370,8 +1370,7 @@ plain() {
 	done
 	record refs "$i" 0 "$refs" 0 "$tracked" "$proven" 0 0 0
 	record vouched "$i" "$asked" 0
-	record unpushed "$i" 0 0
-	record abandoned "$i" 0 0
+	nothing
 }
 
 probe_refs() {
@@ -1466,6 +1465,12 @@ probe_refs() {
 	probe_unpushed
 }
 
+# nothing: no commit would be lost.
+nothing() {
+	record unpushed "$i" 0 0
+	record abandoned "$i" 0 0
+}
+
 # A local remote is asked: what it no longer holds it no longer proves.
 probe_vouched() {
 	asked=0 failed=0
@@ -1534,15 +1539,13 @@ probe_unpushed() {
 	fi
 	extra=$left
 	if [ "$scope" = own ] && [ -z "$head$positives$extra" ]; then
-		record unpushed "$i" 0 0
-		record abandoned "$i" 0 0
+		nothing
 		return
 	fi
 	number=$(unpushed --count)
 	rc=$?
 	if [ "$rc" = 0 ] && [ "$number" = 0 ]; then
-		record unpushed "$i" 0 0
-		record abandoned "$i" 0 0
+		nothing
 		return
 	fi
 	extra=''

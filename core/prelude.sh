@@ -42,8 +42,8 @@ case ${root-} in
 	;;
 esac
 unset CDPATH ENV BASH_ENV GREP_OPTIONS POSIXLY_CORRECT TMOUT LANGUAGE LS_BLOCK_SIZE BLOCK_SIZE BLOCKSIZE QUOTING_STYLE TIME_STYLE FIGNORE GLOBIGNORE 2>/dev/null || :
-# shellcheck disable=SC3044 # where it is bash
-command shopt -u failglob 2>/dev/null || :
+# Where it is bash.
+eval 'shopt -u failglob' 2>/dev/null || :
 LC_ALL=C TZ=UTC0
 export LC_ALL TZ
 # Whatever looks like a name of git's in what is exported goes; what is no name is
