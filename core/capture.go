@@ -244,6 +244,15 @@ func ExecutorTarget(executor, profile []byte) Target {
 	return t
 }
 
+// EnvironmentClaim is what the environment of a task that goes on claims: the
+// directory its row names, where the executor's config leads. The row outlives
+// that of a launch, which a host drops when a session is stopped. An executor that
+// does not say its host itself may lead to any.
+func EnvironmentClaim(taskID, workspacePath string, executor []byte) Claim {
+	t := ExecutorTarget(executor, nil)
+	return Claim{TaskID: taskID, Host: strings.TrimSpace(ConfigText(executor, "ssh_host")), Port: t.Port, User: t.User, Fingerprint: t.Fingerprint, TaskDir: workspacePath}
+}
+
 // ConfigText is one string of an executor's or profile's config as it is
 // stored, untrimmed; empty when it cannot be read.
 func ConfigText(config []byte, name string) string {

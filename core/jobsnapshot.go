@@ -41,6 +41,7 @@ type JobTarget struct {
 	Baseline   string        // digest of the launch's baseline; empty where none is recorded or launches disagree
 	Notes      []string      // what people should know, such as launches that disagreed about the shell
 	Invalid    string        // why the target cannot be acted on; empty when it can
+	Unreadable bool          // with Invalid: where it leads cannot be told, so it may lead to any directory
 }
 
 // Settled reports whether the job has nothing left to do for the target.
@@ -58,6 +59,7 @@ var (
 	environmentKeys = []string{"id", "task_id", "executor_profile_id"}
 	targetKeys      = []string{"host", "port", "user", "host_fingerprint", "identity_source", "identity_file", "proxy_jump", "shell",
 		"workdir_root", "task_dir", "enabled", "outcome", "skip_reason", "detail", "reclaim"}
+	placeKeys   = []string{"host", "host_fingerprint", "task_dir"} // what says where a target leads
 	reclaimKeys = []string{"baseline", "begun", "begun_until", "bytes", "cause", "cure", "disposable", "fault", "final", "hooks", "notes", "profiles", "uncounted"}
 )
 
@@ -129,7 +131,7 @@ func (s *JobSnapshot) readEnvironment(raw []byte) error {
 func readEntry(raw []byte) entry {
 	all, err := members(raw)
 	if err != nil {
-		return entry{JobTarget: JobTarget{Invalid: "the entry is " + err.Error()}}
+		return entry{JobTarget: JobTarget{Invalid: "the entry is " + err.Error(), Unreadable: true}}
 	}
 	e := entry{object: true}
 	refuse := func(why string) {
@@ -159,6 +161,8 @@ func readEntry(raw []byte) entry {
 		refuse(err.Error())
 	}
 	e.Outcome, e.Reason, e.Detail = read("outcome"), Reason(read("skip_reason")), read("detail")
+	e.Unreadable = e.Target.TaskDir == "" || ambiguous(all, placeKeys) != "" ||
+		slices.ContainsFunc(placeKeys, func(name string) bool { _, err := textOf(all, raw, name); return err != nil })
 	switch {
 	case e.Target.Host == "":
 		refuse("the target names no host")
@@ -377,6 +381,7 @@ func (t *JobTarget) merge(other JobTarget) {
 	if t.Invalid == "" {
 		t.Invalid = other.Invalid
 	}
+	t.Unreadable = t.Unreadable || other.Unreadable
 	t.Begun, t.BegunUntil = max(t.Begun, other.Begun), max(t.BegunUntil, other.BegunUntil)
 	t.Bytes, t.Uncounted = max(t.Bytes, other.Bytes), max(t.Uncounted, other.Uncounted)
 	switch {

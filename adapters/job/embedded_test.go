@@ -90,12 +90,13 @@ func backendsOwn() (*sql.DB, func()) {
 	if _, err := db.Exec(`
 CREATE TABLE tasks (id TEXT PRIMARY KEY, archived_at TIMESTAMP);
 CREATE TABLE executor_profiles (id TEXT PRIMARY KEY, config TEXT);
+CREATE TABLE executors (id TEXT PRIMARY KEY, config TEXT);
 CREATE TABLE executors_running (id TEXT PRIMARY KEY, session_id TEXT, task_id TEXT, execution_profile_id TEXT, metadata TEXT);
-CREATE TABLE task_environments (id TEXT PRIMARY KEY, task_id TEXT, created_at TIMESTAMP);
+CREATE TABLE task_environments (id TEXT PRIMARY KEY, task_id TEXT, executor_type TEXT, executor_id TEXT, workspace_path TEXT, created_at TIMESTAMP);
 CREATE TABLE task_sessions (id TEXT PRIMARY KEY, task_id TEXT, state TEXT, task_environment_id TEXT);
 CREATE TABLE task_resource_cleanup_jobs (id TEXT PRIMARY KEY, task_id TEXT, state TEXT, resource_snapshot TEXT, attempts INTEGER, updated_at TIMESTAMP);
 INSERT INTO tasks VALUES ('t-1', '2026-11-30 02:15:56+00:00'), ('t-2', NULL);
-INSERT INTO task_environments VALUES ('env-1', 't-1', '2026-11-30 02:15:56+00:00');
+INSERT INTO task_environments (id, task_id, created_at) VALUES ('env-1', 't-1', '2026-11-30 02:15:56+00:00');
 INSERT INTO executors_running VALUES ('r-2', 's-2', 't-2', '', '{"ssh_host":"build1","ssh_remote_task_dir":"/srv/k/tasks/fix"}');
 INSERT INTO task_resource_cleanup_jobs VALUES ('j-1', 't-1', 'running',
   '{"task_environment":{"id":"env-1","task_id":"t-1"},"ssh_task_dirs":[{"host":"build1","host_fingerprint":"SHA256:AAAA","workdir_root":"/srv/k","task_dir":"/srv/k/tasks/fix","enabled":true}]}', 1, '2026-11-30 02:15:56+00:00');`); err != nil {

@@ -101,8 +101,9 @@ type TargetReport struct {
 type Report struct {
 	// Targets in the order of the snapshot; those already removed are left out.
 	Targets []TargetReport
-	// Snapshot is the job's snapshot with the outcomes folded in; every unknown
-	// key and everything untouched is as it was, byte for byte.
+	// Snapshot is the job's snapshot with the begins and the outcomes folded in, as
+	// the row holds them; every unknown key and everything untouched is as it was,
+	// byte for byte.
 	Snapshot []byte
 	// Withdrawn says that the task was found not terminal any more, or the row in
 	// other hands: the job is to be cancelled.
@@ -200,6 +201,13 @@ func (p *Phase) Run(ctx context.Context, j Job) (Report, error) {
 
 	report.Targets = reports
 	for i, r := range reports {
+		if begun, is := begin(r.Record.Transcript); is {
+			if folded, err := snapshot.WithBegun(begun); err != nil {
+				errs[i] = errors.Join(errs[i], fmt.Errorf("folding the begin into the snapshot: %w", err))
+			} else {
+				snapshot = folded
+			}
+		}
 		if !r.Attempted {
 			report.Withdrawn = report.Withdrawn || r.Result.Outcome == core.OutcomeCancelled && errs[i] == nil
 			continue
@@ -217,6 +225,17 @@ func (p *Phase) Run(ctx context.Context, j Job) (Report, error) {
 	}
 	report.Snapshot = snapshot.Bytes()
 	return report, errors.Join(errs...)
+}
+
+// begin is the begin that an attempt recorded in the row.
+func begin(t core.Transcript) (core.Begin, bool) {
+	for _, e := range t {
+		q, is := e.Query.(core.Begin)
+		if a, _ := e.Answer.(core.Begun); is && a.Ending == core.BeginRecorded {
+			return q, true
+		}
+	}
+	return core.Begin{}, false
 }
 
 func (p *Phase) limit() time.Duration {

@@ -204,7 +204,11 @@ func (s *Store) owner(query core.Owner, o *core.Ownership) error {
 		}
 	}
 	claims, claimants, environments := s.claims(query)
-	own := func(id string) bool { return id == query.Environment || o.Environment != nil && id == o.Environment.ID }
+	own := func(id string) bool {
+		e := s.environments[id]
+		return id == query.Environment || o.Environment != nil && id == o.Environment.ID ||
+			e.TaskID == query.TaskID && (strings.TrimSpace(e.WorkspacePath) == "" || core.EnvironmentClaim(e.TaskID, e.WorkspacePath, nil).Matches(query.Target))
+	}
 	for _, row := range sorted(s.sessions, func(row Session) bool { return row.EnvironmentID != "" && row.TaskID != query.TaskID }, nil) {
 		lender, near := environments[row.EnvironmentID]
 		if e, ok := s.environments[row.EnvironmentID]; ok && near {
@@ -275,7 +279,7 @@ func (s *Store) optIn(query core.Owner) (core.OptIn, string, error) {
 	return core.On, kinds, nil
 }
 
-// claims are what other tasks' launches and jobs say about the directory, the
+// claims are what other tasks' launches, jobs and environments say about the directory, the
 // tasks that have one, and the environments that lead there too, each with whose it is: those of the claimants,
 // the ones their jobs copied, and the ones their sessions in the directory run in.
 func (s *Store) claims(query core.Owner) (found map[core.Claim]bool, claimants map[string]bool, environments map[string]string) {
@@ -310,12 +314,22 @@ func (s *Store) claims(query core.Owner) (found map[core.Claim]bool, claimants m
 		for _, t := range snapshot.Targets() {
 			c := claimOf(t.Target)
 			c.TaskID, c.TaskTerminal, c.Stopped, c.CleanupOpen = j.TaskID, s.terminal(j.TaskID), !running[j.TaskID], open[j.TaskID]
+			c.OptedIn, c.Unreadable = c.OptedIn && t.Invalid == "", t.Unreadable && !over(j.State)
 			if !(over(j.State) && t.Outcome == core.OutcomeRemoved) && c.Matches(query.Target) {
 				found[c] = true
 				if e := snapshot.Environment(); e != nil {
 					environments[e.ID] = j.TaskID
 				}
 			}
+		}
+	}
+	for id, e := range s.environments {
+		if e.TaskID == query.TaskID || running[e.TaskID] || s.terminal(e.TaskID) || e.ExecutorType != "ssh" && e.ExecutorType != "" {
+			continue
+		}
+		c := core.EnvironmentClaim(e.TaskID, e.WorkspacePath, []byte(s.profiles[e.ProfileID].ExecutorConfig))
+		if c.CleanupOpen = open[e.TaskID]; c.Matches(query.Target) {
+			found[c], environments[id] = true, e.TaskID
 		}
 	}
 	for c := range found {

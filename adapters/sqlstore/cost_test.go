@@ -200,7 +200,7 @@ func TestPostgreSQLReadsAsManyRowsForAJobHoweverManyWait(t *testing.T) {
 			first := read(1)
 			early := read(20)
 			t.Logf("the first job read %d rows, the next %d each", first, early)
-			if first > 40*int64(n) {
+			if first > 60*int64(n) {
 				t.Errorf("the first job read %d rows of %d tasks", first, n)
 			}
 			if early > 150 {

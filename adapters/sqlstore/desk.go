@@ -179,6 +179,11 @@ func (d *Desk) again(ctx context.Context, tx *sql.Tx, j ports.Job) (string, erro
 	if !j.Trigger.Reclaims() {
 		return "", fmt.Errorf("jobs of the trigger %q never reclaim: %w", j.Trigger, ports.ErrRefused)
 	}
+	// The task's row is taken before it is read, as an un-archive does: of the two
+	// one is first, and an un-archive that comes second cancels the new job.
+	if _, err := d.changed(ctx, tx, `UPDATE tasks SET updated_at = updated_at WHERE id = ?`, j.TaskID); err != nil {
+		return "", err
+	}
 	terminal, err := d.terminal(ctx, tx, j.TaskID)
 	if err != nil {
 		return "", err

@@ -19,6 +19,10 @@ var (
 	placesSQLite string
 	//go:embed migrations/places_postgres.sql
 	placesPostgres string
+	//go:embed migrations/environments_sqlite.sql
+	environmentsSQLite string
+	//go:embed migrations/environments_postgres.sql
+	environmentsPostgres string
 )
 
 // migrationsTable keeps which migrations a database of ours has had.
@@ -47,14 +51,15 @@ func Init(ctx context.Context, db *sql.DB, dialect Dialect) error {
 	case err != nil:
 		return err
 	}
-	speaks, places := goose.DialectSQLite3, placesSQLite
+	speaks, places, environments := goose.DialectSQLite3, placesSQLite, environmentsSQLite
 	if dialect == PostgreSQL {
-		speaks, places = goose.DialectPostgres, placesPostgres
+		speaks, places, environments = goose.DialectPostgres, placesPostgres, environmentsPostgres
 	}
 	provider, err := goose.NewProvider(speaks, db, nil, goose.WithTableName(migrationsTable), goose.WithDisableGlobalRegistry(true),
 		goose.WithGoMigrations(
 			statements(1, tables),
 			statements(2, places),
+			statements(3, environments),
 		))
 	if err != nil {
 		return fmt.Errorf("the migrations: %w", err)

@@ -18,9 +18,9 @@ const maxRights = 1000
 var errTooMany = fmt.Errorf("more than %d tasks have a right to the directory", maxRights)
 
 // Owner implements ports.Owners with a fixed number of queries. On a host's
-// database, which has no index on metadata, two of them read every
-// executors_running row and every snapshot that may name the directory once; on
-// our own they look up an index. An answer that cannot be given keeps the
+// database, which has no index on metadata, three of them read every
+// executors_running row, every snapshot that may name the directory and every open
+// task's environment once; on our own they look up an index. An answer that cannot be given keeps the
 // directory, so a database that restarts, or has no connection left, is waited
 // for, 30 s at most.
 func (r *Rows) Owner(ctx context.Context, query core.Owner) (o core.Ownership) {
@@ -111,6 +111,17 @@ func (r *Rows) borrowers(ctx context.Context, query core.Owner, live *core.Envir
 	if live != nil && live.ID != "" {
 		own[live.ID] = true
 	}
+	err := r.each(ctx, r.db, `SELECT id, COALESCE(workspace_path, '') FROM task_environments WHERE task_id = ?`, []any{query.TaskID}, func(scan func(...any) error) error {
+		var id, path string
+		err := scan(&id, &path)
+		if err == nil && (strings.TrimSpace(path) == "" || core.EnvironmentClaim(query.TaskID, path, nil).Matches(query.Target)) {
+			own[id] = true // an older one of the task's; what runs in it runs in the directory too
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
 	var ids []any
 	for id := range own {
 		ids = append(ids, id)
@@ -136,7 +147,7 @@ func (r *Rows) borrowers(ctx context.Context, query core.Owner, live *core.Envir
 		return nil, nil
 	}
 	var all []core.Borrower
-	err := r.each(ctx, r.db, `SELECT s.id, s.task_id, s.state, t.id IS NULL OR t.archived_at IS NOT NULL, s.task_environment_id, COALESCE(e.task_id, '')
+	err = r.each(ctx, r.db, `SELECT s.id, s.task_id, s.state, t.id IS NULL OR t.archived_at IS NOT NULL, s.task_environment_id, COALESCE(e.task_id, '')
 		FROM task_sessions s LEFT JOIN tasks t ON t.id = s.task_id LEFT JOIN task_environments e ON e.id = s.task_environment_id
 		WHERE s.task_environment_id IN (`+strings.Join(environments, ` UNION `)+`) AND s.task_id <> ? ORDER BY s.id`,
 		append(args, query.TaskID), func(scan func(...any) error) error {
@@ -228,9 +239,10 @@ func claimOf(l core.Launch) core.Claim {
 		TaskDir: l.Target.TaskDir, OptedIn: l.Target.Enabled}
 }
 
-// claims selects what other tasks' launches and cleanup jobs say about the
-// directory, and whose environments lead there too. A launch's row stands for a
-// task that may still write there; a job for one that did.
+// claims selects what other tasks' launches, cleanup jobs and environments say
+// about the directory, and whose environments lead there too. A launch's row
+// stands for a task that may still write there; a job for one that did; an
+// environment for one that goes on, whose launch's row a host may have dropped.
 func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, lenders, error) {
 	near := lenders{tasks: map[string]bool{}, environments: map[string]string{}}
 	found := map[core.Claim]bool{}
@@ -242,7 +254,8 @@ func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, lend
 		return nil
 	}
 	const of = `(t.id IS NULL OR t.archived_at IS NOT NULL), EXISTS (SELECT 1 FROM task_resource_cleanup_jobs o WHERE o.task_id = x.task_id AND o.state NOT IN ` + ended + `)`
-	launches, jobs, args := r.places(query.Target)
+	launches, jobs, environments, args := r.places(query.Target)
+	placed := args
 	err := r.each(ctx, r.db, `SELECT x.task_id, COALESCE(x.metadata, ''), COALESCE(s.task_environment_id, ''), `+of+`
 		FROM executors_running x LEFT JOIN tasks t ON t.id = x.task_id LEFT JOIN task_sessions s ON s.id = x.session_id
 		WHERE x.task_id <> ?`+launches, append([]any{query.TaskID}, args...), func(scan func(...any) error) error {
@@ -296,7 +309,8 @@ func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, lend
 		}
 		for _, t := range snapshot.Targets() {
 			c := core.Claim{TaskID: task, Host: t.Target.Host, Port: t.Target.Port, User: t.Target.User, Fingerprint: t.Target.Fingerprint,
-				TaskDir: t.Target.TaskDir, TaskTerminal: terminal, Stopped: !running[task], OptedIn: t.Target.Enabled, CleanupOpen: open || !over}
+				TaskDir: t.Target.TaskDir, TaskTerminal: terminal, Stopped: !running[task], OptedIn: t.Target.Enabled && t.Invalid == "",
+				CleanupOpen: open || !over, Unreadable: t.Unreadable && !over}
 			if over && t.Outcome == core.OutcomeRemoved || !c.Matches(query.Target) {
 				continue
 			}
@@ -310,12 +324,80 @@ func (r *Rows) claims(ctx context.Context, query core.Owner) ([]core.Claim, lend
 	if err != nil {
 		return nil, near, err
 	}
+	err = r.environments(ctx, query, environments, placed, of, func(c core.Claim, environment string) error {
+		if running[c.TaskID] {
+			return nil // its launch says more
+		}
+		near.add(c.TaskID, environment)
+		return add(c)
+	})
+	if err != nil {
+		return nil, near, err
+	}
 	all := make([]core.Claim, 0, len(found))
 	for c := range found {
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b core.Claim) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	return all, near, nil
+}
+
+// environments hands over what other open tasks' environments claim of the
+// directory, and each one's id. Where our index narrows them its rows are asked for first and
+// by themselves: in one statement a planner that has never counted may read every
+// environment.
+func (r *Rows) environments(ctx context.Context, query core.Owner, narrowing string, args []any, of string, found func(core.Claim, string) error) error {
+	wheres := []string{` AND t.archived_at IS NULL`} // a host's: no row of a task that has ended is read
+	parts := [][]any{nil}
+	if narrowing != "" {
+		ids, err := column[string](ctx, r, r.db, narrowing, args...)
+		if err != nil {
+			return err
+		}
+		wheres, parts = nil, nil
+		for part := range slices.Chunk(ids, 500) {
+			wheres, parts = append(wheres, ` AND x.id IN (`+marks(len(part))+`)`), append(parts, anys(part))
+		}
+	}
+	type row struct {
+		task, environment, path, executor string
+		terminal, open                    bool
+	}
+	var near []row // some other directory's rows are most, and need no executor
+	for i, where := range wheres {
+		err := r.each(ctx, r.db, `SELECT x.task_id, x.id, COALESCE(x.executor_type, ''), COALESCE(x.executor_id, ''), COALESCE(x.workspace_path, ''), `+of+`
+			FROM task_environments x LEFT JOIN tasks t ON t.id = x.task_id WHERE x.task_id <> ?`+where, append([]any{query.TaskID}, parts[i]...), func(scan func(...any) error) error {
+			var x row
+			var kind string
+			if err := scan(&x.task, &x.environment, &kind, &x.executor, &x.path, &x.terminal, &x.open); err != nil {
+				return err
+			}
+			if kind != "ssh" && kind != "" || x.terminal || !core.EnvironmentClaim(x.task, x.path, nil).Matches(query.Target) {
+				return nil
+			}
+			if near = append(near, x); len(near) > maxRights {
+				return errTooMany
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, x := range near {
+		executor, err := r.config(ctx, r.db, "executors", x.executor)
+		if err != nil {
+			return fmt.Errorf("the executor: %w", err)
+		}
+		c := core.EnvironmentClaim(x.task, x.path, executor)
+		if c.CleanupOpen = x.open; !c.Matches(query.Target) {
+			continue
+		}
+		if err := found(c, x.environment); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mentioning narrows the jobs that have ended, of which a host keeps every one,

@@ -17,13 +17,13 @@ const (
 	everywhere   = "!"
 )
 
-// places narrows the two claim queries by our index of directories. On a host's
-// database, and for a directory that cannot be compared by its name, it does not
-// narrow.
-func (r *Rows) places(t core.Target) (launches, jobs string, args []any) {
+// places narrows the claim queries by our index of directories: two by a condition,
+// that of environments by a query of their ids. On a host's database, and for a
+// directory that cannot be compared by its name, it does not narrow.
+func (r *Rows) places(t core.Target) (launches, jobs, environments string, args []any) {
 	names, ok := core.DirectoryNames(t.TaskDir)
 	if !r.ours || !ok || len(names) > 100 {
-		return "", "", nil
+		return "", "", "", nil
 	}
 	path := "/" + strings.Join(names, "/")
 	// The same last name; a directory above ours ends in one of our names; one
@@ -32,11 +32,11 @@ func (r *Rows) places(t core.Target) (launches, jobs string, args []any) {
 	for _, name := range names {
 		buckets = append(buckets, "="+name)
 	}
-	narrowed := func(source string) string {
-		return ` AND x.id IN (SELECT row_id FROM reclaim_places WHERE source = '` + source + `' AND bucket IN (` + marks(len(buckets)) + `)
-			UNION SELECT row_id FROM reclaim_places WHERE source = '` + source + `' AND path >= ? AND path < ?)`
+	ids := func(source string) string {
+		return `SELECT row_id FROM reclaim_places WHERE source = '` + source + `' AND bucket IN (` + marks(len(buckets)) + `)
+			UNION SELECT row_id FROM reclaim_places WHERE source = '` + source + `' AND path >= ? AND path < ?`
 	}
-	return narrowed("launch"), narrowed("job"), append(buckets, path+"/", path+"0")
+	return ` AND x.id IN (` + ids("launch") + `)`, ` AND x.id IN (` + ids("job") + `)`, ids("environment"), append(buckets, path+"/", path+"0")
 }
 
 // place is where one row leads.
@@ -44,10 +44,19 @@ type place struct{ bucket, path string }
 
 func placeOf(dir string) place {
 	names, ok := core.DirectoryNames(dir)
-	if !ok {
+	path := "/" + strings.Join(names, "/")
+	// PostgreSQL stores no NUL and indexes no longer text.
+	if !ok || len(path) > 1000 || strings.Contains(path, "\x00") {
 		return place{bucket: everywhere}
 	}
-	return place{"=" + names[len(names)-1], "/" + strings.Join(names, "/")}
+	return place{"=" + names[len(names)-1], path}
+}
+
+func placesOfEnvironment(path []byte) []place {
+	if strings.TrimSpace(string(path)) == "" {
+		return nil
+	}
+	return []place{placeOf(string(path))}
 }
 
 func placesOfLaunch(metadata []byte) []place {
@@ -68,7 +77,9 @@ func placesOfJob(raw []byte) []place {
 	}
 	var all []place
 	for _, t := range snapshot.Targets() {
-		if t.Target.TaskDir != "" {
+		if t.Unreadable {
+			all = append(all, place{bucket: everywhere})
+		} else {
 			all = append(all, placeOf(t.Target.TaskDir))
 		}
 	}
@@ -124,7 +135,11 @@ func (r *Rows) classifyPage(ctx context.Context) (n int, more bool, err error) {
 			return err
 		}
 		jobs, err := r.classifyIn(ctx, tx, "job", `SELECT p.seq, x.id, COALESCE(x.resource_snapshot, '') FROM reclaim_places p JOIN task_resource_cleanup_jobs x ON x.id = p.row_id WHERE p.source = 'job' AND p.bucket = ?`, placesOfJob)
-		n, more = launches+jobs, launches == page || jobs == page
+		if err != nil {
+			return err
+		}
+		environments, err := r.classifyIn(ctx, tx, "environment", `SELECT p.seq, x.id, COALESCE(x.workspace_path, '') FROM reclaim_places p JOIN task_environments x ON x.id = p.row_id WHERE p.source = 'environment' AND p.bucket = ?`, placesOfEnvironment)
+		n, more = launches+jobs+environments, launches == page || jobs == page || environments == page
 		return err
 	})
 	return n, more, err

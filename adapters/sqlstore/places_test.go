@@ -93,6 +93,24 @@ func TestTheIndexFindsEveryClaimAFullReadingFinds(t *testing.T) {
 					}
 					opinion.PutLaunch(memstore.Launch{Running: core.Running{SessionID: row.SessionID, TaskID: row.TaskID, Metadata: []byte(row.Metadata)}})
 				}
+				for i := range rapid.IntRange(0, 3).Draw(rt, "environments") {
+					task := porttest.Task{ID: fmt.Sprint("e", i), Archived: rapid.IntRange(0, 3).Draw(rt, "archived") == 0}
+					rows.PutTask(t, task)
+					opened := memstore.Task{ID: task.ID}
+					if task.Archived {
+						opened.ArchivedAt = time.Now()
+					}
+					opinion.PutTask(opened)
+					row := porttest.EnvironmentRow{ID: task.ID, TaskID: task.ID}
+					for range rapid.IntRange(1, 2).Draw(rt, "writes") {
+						row.WorkspacePath = anyDirectory.Draw(rt, "workspace")
+						rows.PutEnvironment(t, row)
+						if rapid.Bool().Draw(rt, "asked meanwhile") {
+							store.Owner(t.Context(), core.Owner{TaskID: "t", Target: core.Target{Host: "h", TaskDir: "/x/tasks/y"}})
+						}
+					}
+					opinion.PutEnvironment(memstore.Environment{ID: row.ID, TaskID: row.TaskID, ExecutorType: "ssh", WorkspacePath: row.WorkspacePath})
+				}
 				for i := range rapid.IntRange(0, 3).Draw(rt, "jobs") {
 					j := ports.Job{ID: fmt.Sprint("j", i), OperationID: fmt.Sprint("j", i), TaskID: fmt.Sprint("j", i), Trigger: core.Archive, CreatedAt: time.Now(), UpdatedAt: time.Now()}
 					j.State = rapid.SampledFrom([]ports.State{ports.Pending, ports.Succeeded, ports.Prepared, ports.JobFailed}).Draw(rt, "state")

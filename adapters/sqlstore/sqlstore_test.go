@@ -175,7 +175,7 @@ func (s seed) PutEnvironment(t testing.TB, row porttest.EnvironmentRow) {
 	t.Helper()
 	now := s.at(time.Now())
 	s.exec(t, `INSERT INTO task_environments (id, task_id, executor_type, executor_id, executor_profile_id, workspace_path, created_at, updated_at) VALUES (?, ?, 'ssh', ?, ?, ?, ?, ?)
-		ON CONFLICT (id) DO UPDATE SET task_id = excluded.task_id`, row.ID, row.TaskID, row.ProfileID, row.ProfileID, row.WorkspacePath, now, now)
+		ON CONFLICT (id) DO UPDATE SET task_id = excluded.task_id, executor_id = excluded.executor_id, workspace_path = excluded.workspace_path`, row.ID, row.TaskID, row.ProfileID, row.ProfileID, row.WorkspacePath, now, now)
 }
 
 func (s seed) PutSession(t testing.TB, row porttest.SessionRow) {

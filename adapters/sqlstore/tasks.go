@@ -263,8 +263,8 @@ func (s *Store) Foreseen(ctx context.Context, task string) (snapshot []byte, err
 	return snapshot, err
 }
 
-func (s *Store) config(ctx context.Context, tx *sql.Tx, table, id string) (config []byte, err error) {
-	err = s.row(ctx, tx, `SELECT COALESCE(config, '') FROM `+table+` WHERE id = ?`, id).Scan(&config)
+func (r *Rows) config(ctx context.Context, q queryer, table, id string) (config []byte, err error) {
+	err = r.row(ctx, q, `SELECT COALESCE(config, '') FROM `+table+` WHERE id = ?`, id).Scan(&config)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

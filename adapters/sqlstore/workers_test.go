@@ -423,3 +423,34 @@ func TestRecordsAreKeptNinetyDays(t *testing.T) {
 		})
 	}
 }
+
+// An un-archive that has changed the task and not committed yet has looked for jobs
+// to cancel already: a job made again meanwhile would outlive it.
+func TestAC_D11_AJobIsNotMadeAgainInTheMiddleOfAnUnarchive(t *testing.T) {
+	store, db, _ := location(t, sqlstore.PostgreSQL)
+	rows := seed{db, sqlstore.PostgreSQL}
+	rows.PutTask(t, porttest.Task{ID: "t-1", Archived: true})
+	rows.PutJob(t, ports.Job{ID: "j", OperationID: "j", TaskID: "t-1", Trigger: core.Archive, State: ports.Succeeded, CreatedAt: time.Now(), UpdatedAt: time.Now(),
+		Snapshot: []byte(`{"ssh_task_dirs":[{"host":"h","task_dir":"/r/tasks/a","outcome":"skipped","skip_reason":"shared"}]}`)})
+	opening, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opening.Rollback()
+	if _, err := opening.Exec(`UPDATE tasks SET archived_at = NULL WHERE id = 't-1'`); err != nil {
+		t.Fatal(err)
+	}
+	made := make(chan error, 1)
+	go func() { _, err := store.Desk().JudgeAgain(context.Background(), "j"); made <- err }()
+	for waits, end := 0, time.Now().Add(time.Minute); waits == 0 && len(made) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if err := db.QueryRow(`SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE tasks%'`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := opening.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-made; !errors.Is(err, ports.ErrRefused) {
+		t.Errorf("made again: %v", err)
+	}
+}

@@ -392,6 +392,44 @@ var rowClauses = []rowClause{
 			b.Errorf("%+v", got)
 		}
 	}},
+	{"AC_D7: a session in another environment of our task is a borrower too, where that may lead to the directory", func(b *rowBench) {
+		for path, want := range map[string]string{"": "shared/borrower", dir: "shared/borrower", dir + "/": "shared/borrower", "/home/dev/.kandev/tasks/other": "ours"} {
+			b.settle()
+			b.seed.PutTask(b.TB, Task{ID: "t-2"})
+			b.seed.PutEnvironment(b.TB, EnvironmentRow{ID: "env-old", TaskID: "t-1", ProfileID: "p-1", WorkspacePath: path})
+			b.seed.PutSession(b.TB, SessionRow{ID: "s-2", TaskID: "t-2", State: "IDLE", EnvironmentID: "env-old"})
+			if got := b.judged(); got != want {
+				b.Errorf("%q: %s, want %s", path, got, want)
+			}
+			if got := b.owner().Borrowers; want != "ours" && (len(got) != 1 || got[0].Lender != "") {
+				b.Errorf("%q: %+v", path, got)
+			}
+		}
+	}},
+	{"AC_003_2: an open task whose environment names the directory has a claim, also where its launch's row was dropped", func(b *rowBench) {
+		const here, claimed = `{"ssh_host":"box.example"}`, "shared/claim"
+		for _, row := range []struct{ executor, path, want string }{
+			{here, dir, claimed}, {`{"ssh_host":"BOX.example."}`, dir + "/", claimed}, {here, dir + "/lib", claimed}, {here, "/home/dev/.kandev", claimed}, {here, "/mnt/x/tasks/FIX-LOGIN", claimed},
+			{here, dir + " ", claimed}, {`{}`, dir, claimed}, {`{"ssh_host_alias":"work"}`, dir, claimed}, {`{`, dir, claimed}, {`{"ssh_host":3}`, dir, claimed},
+			{`{"ssh_host":"10.0.0.9","ssh_host_fingerprint":"SHA256:abc"}`, dir, claimed}, {`{"ssh_host":"10.0.0.9","ssh_host_fingerprint":"SHA256:x"}`, dir, "ours"},
+			{here, "/home/dev/.kandev/tasks/other", "ours"}, {here, "", "ours"}, {here, " ", "ours"},
+		} {
+			b.settle()
+			b.seed.PutTask(b.TB, Task{ID: "t-2"})
+			b.seed.PutProfile(b.TB, "p-2", row.executor, `{}`)
+			b.seed.PutEnvironment(b.TB, EnvironmentRow{ID: "env-2", TaskID: "t-2", ProfileID: "p-2", WorkspacePath: row.path})
+			if got := b.judged(); got != row.want {
+				b.Errorf("%s %q: %s, want %s", row.executor, row.path, got, row.want)
+			}
+			b.seed.Archived(b.TB, "t-2", true)
+			if got := b.judged(); got != "ours" {
+				b.Errorf("%s %q, archived: %s", row.executor, row.path, got)
+			}
+		}
+		b.seed.PutTask(b.TB, Task{ID: "t-2"})
+		b.seed.PutEnvironment(b.TB, EnvironmentRow{ID: "env-2", TaskID: "t-2", ProfileID: "nobody", WorkspacePath: dir})
+		b.want(b.judged(), claimed)
+	}},
 	{"AC_D8: another open task's launch into the directory is a claim, however it is spelled", func(b *rowBench) {
 		for _, meta := range []string{
 			metadata(), metadata("ssh_host", "BOX.example."), metadata("ssh_user", "other"), metadata("ssh_port", ""), metadata("ssh_remote_task_dir", dir+"/"),
@@ -488,6 +526,29 @@ var rowClauses = []rowClause{
 		other.State = ports.JobFailed
 		b.seed.PutJob(b.TB, other)
 		b.want(b.judged(), "ours")
+	}},
+	{"AC_D8: a target that does not say where it leads is a claim while its job has not ended", func(b *rowBench) {
+		const at = `"host":"box.example","task_dir":"` + dir + `"`
+		for raw, ended := range map[string]string{
+			`{"host":"box.example","task_dir":3,"enabled":true}`: "ours", `{"host":"box.example","task_dir":"/x/tasks/y","task_dir":"` + dir + `","enabled":true}`: "ours",
+			`{"host":"box.example","task_dir":"/x/tasks/y","TASK_DIR":"` + dir + `"}`: "ours", `{"host":"elsewhere",` + at + `}`: "ours",
+			`{"host":"box.example"}`: "ours", `3`: "ours", `{"host":"elsewhere","task_dir":"` + dir + `","host_fingerprint":3}`: "ours",
+			`{` + at + `,"enabled":true}`: "ours", `{` + at + `,"enabled":true,"ENABLED":false}`: "shared/claim", `{` + at + `,"enabled":true,"port":"x"}`: "shared/claim",
+		} {
+			b.settle()
+			b.seed.PutTask(b.TB, Task{ID: "t-2", Archived: true})
+			other := aJob("job-2", ports.Prepared, 1)
+			other.TaskID, other.OperationID, other.Snapshot = "t-2", "x", []byte(`{"ssh_task_dirs":[`+raw+`]}`)
+			b.seed.PutJob(b.TB, other)
+			if got := b.judged(); got != string(core.ClaimClosing) {
+				b.Errorf("%s: %s", raw, got)
+			}
+			other.State = ports.JobFailed
+			b.seed.PutJob(b.TB, other)
+			if got := b.judged(); got != ended {
+				b.Errorf("%s, ended: %s, want %s", raw, got, ended)
+			}
+		}
 	}},
 	{"jobs of another shape and rows from before the feature claim nothing", func(b *rowBench) {
 		b.settle()

@@ -339,6 +339,15 @@ var brokenRows = map[string]func() *twisted{
 			o.Borrowers = append(o.Borrowers, core.Borrower{SessionID: "s-3", TaskID: "t-3", Lender: "t-2"})
 		}}
 	},
+	"AC_D7: a session in another environment of our task is a borrower too, where that may lead to the directory": func() *twisted {
+		return &twisted{ownership: func(_ core.Owner, o *core.Ownership) { o.Borrowers = nil }} // the newest environment alone is looked at
+	},
+	"AC_003_2: an open task whose environment names the directory has a claim, also where its launch's row was dropped": func() *twisted {
+		return dropping(func(_ core.Owner, c core.Claim) bool { return c.Host == "" }) // whoever names no host is passed over
+	},
+	"AC_D8: a target that does not say where it leads is a claim while its job has not ended": func() *twisted {
+		return dropping(func(_ core.Owner, c core.Claim) bool { return c.Unreadable })
+	},
 	"AC_D8: another open task's launch into the directory is a claim, however it is spelled": func() *twisted {
 		return dropping(func(q core.Owner, c core.Claim) bool { return !c.Unreadable && c.TaskDir != q.Target.TaskDir })
 	},
