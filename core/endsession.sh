@@ -23,7 +23,7 @@ words() {
 	if test -r "/proc/$1/cmdline"; then
 		tr '\0' '\n' <"/proc/$1/cmdline" 2>/dev/null
 	else
-		ps -o args= -p "$1" 2>/dev/null
+		ps -ww -o args= -p "$1" 2>/dev/null || ps -o args= -p "$1" 2>/dev/null
 	fi
 }
 ours() {

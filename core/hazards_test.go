@@ -98,6 +98,10 @@ func TestAC_D22_WhateverStandsInTheWayIsSeenBeforeAnythingMoves(t *testing.T) {
 			p.give(1000)
 			q.Manifest = p.inspect()
 		}, "skipped shared live_process"},
+		{"a pid file that is a pipe was written", func(p *plot, q *Remove) {
+			p.mkdir(p.at(".kandev/sessions/s1"))
+			must(0, syscall.Mkfifo(p.at(".kandev/sessions/s1/agentctl.pid"), 0o644))
+		}, "skipped probe_failed changed"},
 		{"the parent is read-only", func(p *plot, q *Remove) { must(0, os.Chmod(p.tasks(), 0o555)) }, "failed remove_rejected"},
 		{"a live holder", func(p *plot, q *Remove) {
 			p.mkdir(p.holder())

@@ -173,3 +173,57 @@ func TestEndingASessionRemovesNothingThroughALinkMadeMeanwhile(t *testing.T) {
 		t.Error("what the link leads to was removed")
 	}
 }
+
+// Bash takes the options of another shell from SHELLOPTS and BASHOPTS where an
+// account exports them.
+func TestNoExportedOptionOfBashBendsAScript(t *testing.T) {
+	for _, shell := range [][]string{{"bash"}, {"bash", "--posix"}} {
+		odd := func(p *plot) *plot {
+			p.shell = shell
+			p.env = []string{"SHELLOPTS=allexport:errexit:noclobber:noglob", "BASHOPTS=dotglob:failglob:nocaseglob:nocasematch:nullglob"}
+			return p
+		}
+		p := odd(newPlot(t))
+		p.give(1000)
+		if g := p.greet(); g.Target != IsDirectory || g.Holder != NoHolder {
+			t.Errorf("%v: %+v", shell, g)
+		}
+		if out := p.remove(p.question()); verdict(out) != "removed" {
+			t.Errorf("%v: %+v", shell, out)
+		}
+		p = odd(newPlot(t))
+		common := filepath.Join(p.top(), "cache.git")
+		p.make(common, "worktrees/w/HEAD", "worktrees/w/logs/HEAD")
+		must(0, os.WriteFile(filepath.Join(common, "worktrees/w/gitdir"), []byte(p.at(".git")+"\n"), 0o644))
+		p.abandoned("plan", "mark", "x")
+		p.note("r1.dir", common)
+		p.note("r1.file", p.at(".git"))
+		p.note("r1.name", "w")
+		p.give(1000)
+		if g := p.greet(); g.Holder != HolderCommitted {
+			t.Errorf("%v: %+v", shell, g)
+		}
+		if s, failed := p.settle(HolderCommitted); failed != nil || there(p.holder()) || there(filepath.Join(common, "worktrees/w")) {
+			t.Errorf("%v: %+v %+v", shell, s, failed)
+		}
+	}
+}
+
+// The ps of macOS cuts a process's words to 79 columns where nobody looks on.
+func TestASessionsHelperIsKnownByItsWholeWords(t *testing.T) {
+	dir, tools := t.TempDir(), t.TempDir()
+	must(0, os.WriteFile(filepath.Join(tools, "ps"), []byte("#!/bin/sh\ncase \"$*\" in *-ww*) exec /bin/ps \"$@\" ;; esac\n/bin/ps \"$@\" | cut -c 1-79\n"), 0o755))
+	id := "s-" + strings.Repeat("0123456789", 8)
+	helper := session(t, dir, id, "")
+	q := EndSession{TaskDir: dir, SessionID: id}
+	script := q.Script()
+	script.Body = strings.ReplaceAll(script.Body, "/proc/", "/nowhere/")
+	reply := sayIn(t, []string{"dash"}, script, "PATH="+tools+":"+os.Getenv("PATH"))
+	if said := reply.(Said); said.Body != "reclaim 1 endsession\nended\nend 1\n" {
+		t.Errorf("%q", said.Body)
+		_ = helper.Process.Kill()
+	}
+	if state, err := helper.Process.Wait(); err != nil || state.Success() {
+		t.Errorf("the helper ended %v %v", state, err)
+	}
+}

@@ -1,7 +1,14 @@
 # What every script of ours opens with: an environment that no login profile,
+<<<<<<< HEAD
 # no exported function and no git variable can bend, and the ways to print
 # records (core/records.go).
 set +e -u
+=======
+# no exported function, no shell option (SHELLOPTS, BASHOPTS) and no git variable
+# can bend, and the ways to print records (core/records.go).
+set -u +a +e +f +C
+case ${BASH_VERSION-} in ?*) eval 'shopt -u dotglob failglob nocaseglob nocasematch nullglob' 2>/dev/null || : ;; esac
+>>>>>>> 8eb7410 (core: exported options of bash, a ps that cuts words, a pipe for a pid file (found on rereading the removal))
 umask 077
 trap '' PIPE HUP
 IFS=' 	
@@ -54,12 +61,9 @@ while :; do
 	case $exported in *GIT_*) exported=${exported#*GIT_} ;; *) break ;; esac
 	command unset "GIT_${exported%%[!A-Za-z0-9_]*}" || :
 done
-GIT_OPTIONAL_LOCKS=0 GIT_TERMINAL_PROMPT=0 GIT_ALLOW_PROTOCOL=none-allowed GIT_NO_LAZY_FETCH=1 GIT_NO_REPLACE_OBJECTS=1
-GIT_GRAFT_FILE=/dev/null/none GIT_ATTR_NOSYSTEM=1 GIT_LITERAL_PATHSPECS=1 GIT_PAGER=cat GIT_EDITOR=false GIT_ASKPASS=false
-GIT_SSH_COMMAND=false GIT_TRACE=0 GIT_TRACE2=0 GIT_TRACE2_EVENT=0 GIT_TRACE2_PERF=0 GIT_TRACE_SETUP=0
-export GIT_OPTIONAL_LOCKS GIT_TERMINAL_PROMPT GIT_ALLOW_PROTOCOL GIT_NO_LAZY_FETCH GIT_NO_REPLACE_OBJECTS
-export GIT_GRAFT_FILE GIT_ATTR_NOSYSTEM GIT_LITERAL_PATHSPECS GIT_PAGER GIT_EDITOR GIT_ASKPASS
-export GIT_SSH_COMMAND GIT_TRACE GIT_TRACE2 GIT_TRACE2_EVENT GIT_TRACE2_PERF GIT_TRACE_SETUP
+export GIT_OPTIONAL_LOCKS=0 GIT_TERMINAL_PROMPT=0 GIT_ALLOW_PROTOCOL=none-allowed GIT_NO_LAZY_FETCH=1 GIT_NO_REPLACE_OBJECTS=1
+export GIT_GRAFT_FILE=/dev/null/none GIT_ATTR_NOSYSTEM=1 GIT_LITERAL_PATHSPECS=1 GIT_PAGER=cat GIT_EDITOR=false GIT_ASKPASS=false
+export GIT_SSH_COMMAND=false GIT_TRACE=0 GIT_TRACE2=0 GIT_TRACE2_EVENT=0 GIT_TRACE2_PERF=0 GIT_TRACE_SETUP=0
 
 # The printf of mksh is a program, and takes no word of more than 128 KiB. A line
 # is written at once: several of us write records at the same time.

@@ -112,7 +112,7 @@ agent() {
 	if test -f "$folder/agentctl.pid"; then read -r pid <"$folder/agentctl.pid"; fi
 	case $pid in *[!0-9]* | '' | 0 | 1) pid= ;; esac
 	if test -n "$pid" && kill -0 "$pid" 2>/dev/null; then
-		case $(tr '\0' '\n' <"/proc/$pid/cmdline" 2>/dev/null || ps -o args= -p "$pid" 2>/dev/null) in
+		case $(tr '\0' '\n' <"/proc/$pid/cmdline" 2>/dev/null || ps -ww -o args= -p "$pid" 2>/dev/null) in
 		*"$folder/"*)
 			say "agent resumed"
 			say "pid $pid"

@@ -70,6 +70,7 @@ busy() {
 	live "$2"
 	for f in "$1"/.kandev/sessions/*/*.pid; do
 		[ -z "$lives" ] && there "$f" || continue
+		[ ! -p "$f" ] || continue # it would be waited for
 		pid='?'
 		read -r pid 2>/dev/null <"$f" || [ -n "$pid" ] || pid='?'
 		case $pid in
