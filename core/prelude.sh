@@ -1,14 +1,7 @@
 # What every script of ours opens with: an environment that no login profile,
-<<<<<<< HEAD
-# no exported function and no git variable can bend, and the ways to print
-# records (core/records.go).
-set +e -u
-=======
 # no exported function, no shell option (SHELLOPTS, BASHOPTS) and no git variable
 # can bend, and the ways to print records (core/records.go).
 set -u +a +e +f +C
-case ${BASH_VERSION-} in ?*) eval 'shopt -u dotglob failglob nocaseglob nocasematch nullglob' 2>/dev/null || : ;; esac
->>>>>>> 8eb7410 (core: exported options of bash, a ps that cuts words, a pipe for a pid file (found on rereading the removal))
 umask 077
 trap '' PIPE HUP
 IFS=' 	
@@ -50,7 +43,7 @@ case ${root-} in
 esac
 unset CDPATH ENV BASH_ENV GREP_OPTIONS POSIXLY_CORRECT TMOUT LANGUAGE LS_BLOCK_SIZE BLOCK_SIZE BLOCKSIZE QUOTING_STYLE TIME_STYLE FIGNORE GLOBIGNORE 2>/dev/null || :
 # Where it is bash.
-eval 'shopt -u failglob' 2>/dev/null || :
+eval 'shopt -u dotglob failglob nocaseglob nocasematch nullglob' 2>/dev/null || :
 LC_ALL=C TZ=UTC0
 export LC_ALL TZ
 # Whatever looks like a name of git's in what is exported goes; what is no name is
