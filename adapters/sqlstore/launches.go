@@ -196,9 +196,11 @@ func (s *Store) starting(ctx context.Context, tx *sql.Tx, task, executor, profil
 // reused says that the checkout had been there before. A directory that was
 // there keeps the opt-ins and the baseline it was made with, so that a switch
 // turned on since never reaches it, and what was done in it since never counts as
-// what came with it. ErrRefused: the task ended meanwhile.
+// what came with it. ErrRefused: the task ended meanwhile; where the launch led is
+// written all the same, because what it left there is still the task's.
 func (s *Store) SessionRuns(ctx context.Context, session string, target core.Target, metadata []byte, pid int64, reused bool) error {
-	return s.in(ctx, func(tx *sql.Tx) error {
+	var ended error
+	err := s.in(ctx, func(tx *sql.Tx) error {
 		var task, environment string
 		err := s.row(ctx, tx, `SELECT task_id, COALESCE(task_environment_id, '') FROM task_sessions WHERE id = ?`, session).Scan(&task, &environment)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -206,6 +208,9 @@ func (s *Store) SessionRuns(ctx context.Context, session string, target core.Tar
 		}
 		if err == nil {
 			err = s.BarSession(ctx, tx, task)
+		}
+		if errors.Is(err, ports.ErrRefused) {
+			ended, err = err, nil
 		}
 		if err == nil && reused {
 			metadata, err = s.asItWasMade(ctx, tx, task, target.TaskDir, metadata)
@@ -220,11 +225,12 @@ func (s *Store) SessionRuns(ctx context.Context, session string, target core.Tar
 		if err == nil {
 			_, err = s.changed(ctx, tx, `UPDATE task_environments SET status = 'ready', workspace_path = ?, updated_at = ? WHERE id = ?`, target.TaskDir, s.at(now), environment)
 		}
-		if err == nil {
+		if err == nil && ended == nil {
 			_, err = s.changed(ctx, tx, `UPDATE task_sessions SET state = 'RUNNING', updated_at = ? WHERE id = ?`, s.at(now), session)
 		}
 		return err
 	})
+	return cmp.Or(err, ended)
 }
 
 // asItWasMade takes the opt-in, and whatever else may be removed, out of a

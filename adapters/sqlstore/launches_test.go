@@ -45,6 +45,45 @@ func foreseen(t *testing.T, store *sqlstore.Store, task string) core.JobTarget {
 	return snapshot.Targets()[0]
 }
 
+// A task that ends while its session is launched leaves a directory and a helper on
+// the host. The launch is refused then, and the rows say where they are: a job that
+// comes later, of the task taken up again or deleted, stops and judges them.
+func TestALaunchThatIsRefusedBecauseItsTaskEndedIsStillSomebodys(t *testing.T) {
+	for _, dialect := range dialects {
+		t.Run(string(dialect), func(t *testing.T) {
+			t.Parallel()
+			store, db := installed(t, dialect)
+			if err := store.AddProfile(t.Context(), sqlstore.NewProfile{ID: "p", Executor: map[string]string{"ssh_host": "h", "ssh_host_fingerprint": "SHA256:x"}, Profile: map[string]string{"ssh_workdir_root": "/srv/k", "ssh_reclaim_task_dir": "true"}}); err != nil {
+				t.Fatal(err)
+			}
+			s, err := store.StartSession(t.Context(), sqlstore.NewSession{TaskID: "t", Profile: "p", Repositories: []core.Repository{{URL: "u"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.Archive(t.Context(), []string{"t"}, false); err != nil {
+				t.Fatal(err)
+			}
+			target, metadata := launched(t, s, "")
+			if err := store.SessionRuns(t.Context(), s.SessionID, target, metadata, 42, false); !errors.Is(err, ports.ErrRefused) {
+				t.Fatalf("the task has ended: %v", err)
+			}
+			var state string
+			if err := db.QueryRow(`SELECT state FROM task_sessions`).Scan(&state); err != nil || state == "RUNNING" {
+				t.Errorf("the session of an archived task is %s (%v)", state, err)
+			}
+			if err := store.Unarchive(t.Context(), "t", false); err != nil {
+				t.Fatal(err)
+			}
+			if got := foreseen(t, store, "t"); got.Target.TaskDir != target.TaskDir || !got.Target.Enabled {
+				t.Errorf("%+v", got)
+			}
+			if rows, err := store.Sessions(t.Context(), "t"); err != nil || len(rows) != 1 || !rows[0].Live() || rows[0].PID != 42 {
+				t.Errorf("%+v %v", rows, err)
+			}
+		})
+	}
+}
+
 func TestADirectoryThatWasThereKeepsTheOptInAndTheBaselineItWasMadeWith(t *testing.T) {
 	first, second := strings.Repeat("a", 40), strings.Repeat("b", 40)
 	for _, dialect := range dialects {

@@ -202,3 +202,23 @@ func TestTheClaimOfAnEndedJobIsFoundHoweverItsDirectoryIsWritten(t *testing.T) {
 		})
 	}
 }
+
+// One row that an index cannot hold must not keep every other from being filed.
+func TestADirectoryThatCannotBeIndexedIsFiledAllTheSame(t *testing.T) {
+	for _, dialect := range dialects {
+		t.Run(string(dialect), func(t *testing.T) {
+			t.Parallel()
+			store, db := installed(t, dialect)
+			for i, dir := range []string{`/r/tasks/a\u0000b`, "/r/tasks/" + strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz/", 120) + "x", "/r/tasks/plain"} {
+				seed{db, dialect}.PutLaunch(t, porttest.LaunchRow{SessionID: fmt.Sprint("s", i), TaskID: fmt.Sprint("s", i), Metadata: `{"ssh_host":"h","ssh_remote_task_dir":"` + dir + `"}`})
+			}
+			if o := store.Owner(t.Context(), core.Owner{TaskID: "t", Target: core.Target{Host: "h", TaskDir: "/r/tasks/plain"}}); o.Error != "" || len(o.Claims) != 1 {
+				t.Errorf("%+v", o)
+			}
+			var left int
+			if err := db.QueryRow(`SELECT COUNT(*) FROM reclaim_places WHERE bucket = '?'`).Scan(&left); err != nil || left != 0 {
+				t.Errorf("%d rows are not filed (%v)", left, err)
+			}
+		})
+	}
+}
