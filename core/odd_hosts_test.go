@@ -227,3 +227,54 @@ func TestASessionsHelperIsKnownByItsWholeWords(t *testing.T) {
 		t.Errorf("the helper ended %v %v", state, err)
 	}
 }
+
+// A disk that has room for the holder and not for the mark in it: in a shell
+// that ends where a special builtin cannot be redirected, too.
+func TestADiskWithoutRoomForTheMarkGetsTheDirectoryBack(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	for _, shell := range shells {
+		p := newPlot(t)
+		p.shell = shell
+		must(0, os.RemoveAll(p.root))
+		p.mkdir(p.root)
+		p.mount("tmpfs", "tmpfs", p.root, 0, "size=1m,nr_inodes=200")
+		p.make(p.tasks(), "sibling/kept", "sibling/hard")
+		p.target()
+		p.give(1000)
+		q := p.question()
+		n := 0
+		for os.WriteFile(filepath.Join(p.root, fmt.Sprint("fill", n)), nil, 0o600) == nil {
+			n++
+		}
+		for range 3 { // the holder, its claim, its plan
+			n--
+			must(0, os.Remove(filepath.Join(p.root, fmt.Sprint("fill", n))))
+		}
+		if out := p.remove(q); verdict(out) != "failed remove_rejected" {
+			t.Errorf("%v: %+v", shell, out)
+		}
+		if !there(p.at("a")) || there(p.holder()) {
+			t.Errorf("%v: the target is not back, or the holder stays", shell)
+		}
+	}
+}
+
+// A holder that could not be taken away is no part of a kept directory: somebody
+// must come back for it.
+func TestAHolderThatStaysIsNotForgottenWithAKeptDirectory(t *testing.T) {
+	p := newPlot(t)
+	tools := p.tools("exit 1", "", "rmdir")
+	p.give(1000)
+	q := p.question()
+	q.Manifest.Digest = strings.Repeat("0", len(q.Manifest.Digest))
+	p.env = []string{"PATH=" + tools + ":" + os.Getenv("PATH")}
+	if out := p.remove(q); verdict(out) != "failed half_removed" {
+		t.Errorf("%+v", out)
+	}
+	p.env = nil
+	if g := p.greet(); g.Holder != HolderEmpty || g.Target != IsDirectory {
+		t.Errorf("%+v", g)
+	}
+}

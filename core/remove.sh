@@ -15,9 +15,9 @@ ended() {
 }
 
 # withdraw HOW [WHAT]: nothing was moved, or it has its name again; so the
-# holder goes, too.
+# holder goes, too. Where it stays, somebody must come back for it.
 withdraw() {
-	drop
+	drop || ended occupied "$tasks/$holder"
 	ended "$@"
 }
 
@@ -121,7 +121,8 @@ main() {
 	quarantine
 	busy q "$tasks/$holder/q"
 	[ -z "$lives" ] || restore live "$lives"
-	: >mark || restore no_note
+	# Not ":", which ends a shell where it cannot be redirected.
+	true 2>/dev/null >mark || restore no_note
 	again "$tasks/$holder/q"
 	[ "$walked" = 0 ] && [ "$digest $count" = "$taken" ] || restore changed "$digest $count $walked"
 	mounted "$tasks/$holder/q" || restore no_mounts
