@@ -27,7 +27,7 @@ func (s *Store) Delete(ctx context.Context, taskIDs []string, cascade bool) ([]s
 // ending is one way a task ends.
 type ending struct {
 	trigger, whole core.Trigger // whole: with every task below it
-	commit         func(ctx context.Context, taskID, cascadeID string, with []string) error
+	commit         func(ctx context.Context, taskID, jobID, cascadeID string, with []string) error
 }
 
 // terminate prepares every task before it changes any: one that cannot be
@@ -55,7 +55,7 @@ func (s *Store) terminate(ctx context.Context, taskIDs []string, how ending, cas
 		}
 	}
 	for i, task := range taskIDs {
-		err := how.commit(ctx, task, cascadeID, taskIDs)
+		err := how.commit(ctx, task, prepared[i], cascadeID, taskIDs)
 		if err != nil {
 			err = s.reconsider(ctx, prepared[i], task, trigger, err)
 		}
@@ -271,8 +271,17 @@ func (r *Rows) config(ctx context.Context, q queryer, table, id string) (config 
 	return config, err
 }
 
-func (s *Store) archive(ctx context.Context, task, cascadeID string, _ []string) error {
+func (s *Store) archive(ctx context.Context, task, job, cascadeID string, _ []string) error {
 	return s.in(ctx, func(tx *sql.Tx) error {
+		switch _, err := s.hold(ctx, tx, task); {
+		case errors.Is(err, ports.ErrNotFound):
+			return fmt.Errorf("%w: it is gone", ports.ErrRefused)
+		case err != nil:
+			return err
+		}
+		if err := s.stillPrepared(ctx, tx, job); err != nil {
+			return err
+		}
 		now, err := s.now(ctx, tx)
 		if err != nil {
 			return err
@@ -289,6 +298,17 @@ func (s *Store) archive(ctx context.Context, task, cascadeID string, _ []string)
 	})
 }
 
+// stillPrepared takes the row of a prepared job until the transaction ends.
+// ErrRefused: whoever settles what a crash left has taken it for that; a task must
+// not end without a job.
+func (s *Store) stillPrepared(ctx context.Context, tx *sql.Tx, job string) error {
+	n, err := s.changed(ctx, tx, `UPDATE task_resource_cleanup_jobs SET attempts = attempts WHERE id = ? AND state = 'prepared'`, job)
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%w: its cleanup job was cancelled meanwhile; try again", ports.ErrRefused)
+	}
+	return err
+}
+
 func (s *Store) cancelSessions(ctx context.Context, tx *sql.Tx, task string, now time.Time) error {
 	_, err := s.changed(ctx, tx, `UPDATE task_sessions SET state = 'CANCELLED', completed_at = ?, updated_at = ?
 		WHERE task_id = ? AND state IN ('CREATED', 'STARTING', 'RUNNING', 'WAITING_FOR_INPUT')`, s.at(now), s.at(now), task)
@@ -297,9 +317,12 @@ func (s *Store) cancelSessions(ctx context.Context, tx *sql.Tx, task string, now
 
 // delete removes the task's rows. An environment that a session of a surviving
 // task runs in goes to that task first.
-func (s *Store) delete(ctx context.Context, task, _ string, with []string) error {
+func (s *Store) delete(ctx context.Context, task, job, _ string, with []string) error {
 	return s.in(ctx, func(tx *sql.Tx) error {
 		if _, err := s.hold(ctx, tx, task); err != nil {
+			return err
+		}
+		if err := s.stillPrepared(ctx, tx, job); err != nil {
 			return err
 		}
 		now, err := s.now(ctx, tx)
@@ -534,24 +557,37 @@ func (s *Store) Reconcile(ctx context.Context, before time.Time) (settled int, e
 		return 0, fmt.Errorf("the prepared jobs: %w", err)
 	}
 	for _, j := range all {
-		committed, err := s.committed(ctx, s.db, j.TaskID, j.Trigger)
+		moved := false
+		err := s.in(ctx, func(tx *sql.Tx) error {
+			// The row is taken before the task is read: a task that ends at this moment
+			// has taken it, and has ended then.
+			if err := s.stillPrepared(ctx, tx, j.ID); err != nil {
+				return err
+			}
+			committed, err := s.committed(ctx, tx, j.TaskID, j.Trigger)
+			if err != nil {
+				return err
+			}
+			now, err := s.now(ctx, tx)
+			switch {
+			case err != nil:
+				return err
+			case committed:
+				moved = true
+				return s.move(ctx, tx, j.ID, `state = 'pending', last_error = ''`, "prepared")
+			case j.CreatedAt.Before(before) || j.LastError == unknownOutcome:
+				moved = true
+				return s.move(ctx, tx, j.ID, `state = 'cancelled', completed_at = ?`, "prepared", s.at(now))
+			}
+			return nil
+		})
 		switch {
+		case errors.Is(err, ports.ErrRefused): // somebody else settled it
 		case err != nil:
 			return settled, fmt.Errorf("job %s: %w", j.ID, err)
-		case committed:
-			err = s.activate(ctx, j.ID)
-		case j.CreatedAt.Before(before) || j.LastError == unknownOutcome:
-			err = s.abandon(ctx, []string{j.ID})
-		default:
-			continue
+		case moved:
+			settled++
 		}
-		if errors.Is(err, ports.ErrRowLost) {
-			continue
-		}
-		if err != nil {
-			return settled, fmt.Errorf("job %s: %w", j.ID, err)
-		}
-		settled++
 	}
 	return settled, nil
 }

@@ -454,3 +454,68 @@ func TestAC_D11_AJobIsNotMadeAgainInTheMiddleOfAnUnarchive(t *testing.T) {
 		t.Errorf("made again: %v", err)
 	}
 }
+
+// A worker that starts settles what it takes for a crash's: it may cancel the job of
+// a task that is still to be changed. The task is then not changed.
+func TestATaskWhoseJobWasCancelledMeanwhileDoesNotEnd(t *testing.T) {
+	for _, dialect := range dialects {
+		for _, deletes := range []bool{false, true} {
+			t.Run(fmt.Sprint(dialect, " deletes ", deletes), func(t *testing.T) {
+				t.Parallel()
+				store, db, _ := location(t, dialect)
+				rows := seed{db, dialect}
+				rows.PutTask(t, porttest.Task{ID: "a"})
+				rows.PutTask(t, porttest.Task{ID: "b"})
+				end, when := store.Archive, `AFTER UPDATE OF archived_at ON tasks`
+				if deletes {
+					end, when = store.Delete, `AFTER DELETE ON tasks`
+				}
+				const cancel = `UPDATE task_resource_cleanup_jobs SET state = 'cancelled' WHERE task_id = 'b' AND state = 'prepared';`
+				rule := `CREATE TRIGGER starts ` + when + ` BEGIN ` + cancel + ` END`
+				if dialect == sqlstore.PostgreSQL {
+					rule = `CREATE FUNCTION starts() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` + cancel + ` RETURN NULL; END $$; CREATE TRIGGER starts ` + when + ` FOR EACH ROW EXECUTE FUNCTION starts()`
+				}
+				rows.exec(t, rule)
+				ids, err := end(t.Context(), []string{"a", "b"}, false)
+				if !errors.Is(err, ports.ErrRefused) || len(ids) != 1 {
+					t.Errorf("%v %v", ids, err)
+				}
+				if terminal, err := store.Terminal(t.Context(), "b"); terminal || err != nil {
+					t.Errorf("b has ended without a job: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// Of a task's end and the settling of its prepared job one is first; the other
+// goes by what it finds then.
+func TestAPreparedJobWhoseTaskEndsAtThisMomentIsActivated(t *testing.T) {
+	store, db, _ := location(t, sqlstore.PostgreSQL)
+	rows := seed{db, sqlstore.PostgreSQL}
+	rows.PutTask(t, porttest.Task{ID: "t-1"})
+	rows.PutJob(t, ports.Job{ID: "j", OperationID: "j", TaskID: "t-1", Trigger: core.Archive, State: ports.Prepared, Snapshot: []byte(`{}`), CreatedAt: time.Now(), UpdatedAt: time.Now()})
+	ending, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ending.Rollback()
+	for _, statement := range []string{`UPDATE task_resource_cleanup_jobs SET attempts = attempts WHERE id = 'j'`, `UPDATE tasks SET archived_at = now() WHERE id = 't-1'`} {
+		if _, err := ending.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settled := make(chan error, 1)
+	go func() { _, err := store.Reconcile(context.Background(), time.Now().Add(time.Hour)); settled <- err }()
+	for waits, end := 0, time.Now().Add(time.Minute); waits == 0 && len(settled) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if err := db.QueryRow(`SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE task_resource%'`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ending.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-settled; err != nil || rows.GetJob(t, "j").State != ports.Pending {
+		t.Errorf("%s %v", rows.GetJob(t, "j").State, err)
+	}
+}
