@@ -654,9 +654,10 @@ learn() {
 				split("", need); split("", held); split("", sets); split("", tip); split("", packed); split("", oid); split("", moved)
 			}
 			function left(c) { if (c ~ /^[0-9a-f]+$/ && c !~ /^0*$/) need[c] = 1 }
-			function logged(file,  l, t, w, now, n, m) {
-				made = 0
+			function logged(file,  l, t, w, now, n, m, strange) {
+				made = strange = 0
 				while ((m = (getline l < file)) > 0) {
+					if (l !~ '"$entry_of_log"') strange = 1
 					t = index(l "\t", "\t")
 					split(substr(l, 1, t - 1), w, " ")
 					l = substr(l, t + 1)
@@ -667,7 +668,7 @@ learn() {
 				}
 				left(now)
 				close(file)
-				return m == 0
+				return m == 0 && !strange
 			}
 			function packs(file,  l, w) {
 				while ((getline l < file) > 0) if (split(l, w, " ") >= 2 && w[2] ~ /^refs\/tags\//) packed[w[2]] = w[1]
@@ -1479,20 +1480,20 @@ probe_vouched() {
 		entry=${rest_entry%%"$newline"*} rest_entry=${rest_entry#*"$newline"}
 		[ -n "$entry" ] || continue
 		remote=${entry%% *} there=${entry#* }
-		tips=$(printf '%s\n' "$negatives" | awk -v r="$remote" '$2 == r { print $1 }')
-		[ -n "$tips" ] || continue
+		tips=$(printf '%s\n' "$negatives" | remote=$remote awk '$2 == ENVIRON["remote"] { print $1 } END { print "whole" }')
+		case $tips in whole) continue ;; *"$newline"whole) tips=${tips%"$newline"*} ;; *) negatives='' ;; esac
 		asked=$((asked + 1))
 		if [ "$(printf '%s\n' "$tips" | at "$there" "$there" rev-list --count --stdin --not --all 2>/dev/null)" != 0 ]; then
 			present=$(printf '%s\n' "$tips" | at "$there" "$there" cat-file --batch-check='%(objectname) %(objecttype)' 2>/dev/null | awk '$2 == "commit" { print $1 }')
 			missing=$(printf '%s\n' "$present" | at "$there" "$there" rev-list --stdin --not --all 2>/dev/null && echo whole)
 			failed=$((failed + 1))
-			negatives=$(printf '%s\nheld\n%s\nmissing\n%s\n' "$negatives" "$present" "$missing" | awk -v r="$remote" '
+			negatives=$(printf '%s\nheld\n%s\nmissing\n%s\n' "$negatives" "$present" "$missing" | remote=$remote awk '
 				$1 == "held" || $1 == "missing" { part = $1; next }
 				!part { line[++n] = $0; next }
 				part == "held" { held[$1] = 1; next }
 				$1 == "whole" { whole = 1; next }
 				{ delete held[$1] }
-				END { for (k = 1; k <= n; k++) { split(line[k], w, " "); if (w[2] != r || (whole && w[1] in held)) print line[k] } }')
+				END { for (k = 1; k <= n; k++) { split(line[k], w, " "); if (w[2] != ENVIRON["remote"] || (whole && w[1] in held)) print line[k] } }')
 		fi
 	done
 	record vouched "$i" "$asked" "$failed"
@@ -1505,6 +1506,8 @@ unpushed() {
 		/^of$/ { sign = ""; next }
 		/^[0-9a-f]/ { print sign $1 }' | if [ "$scope" = all ]; then gs rev-list "$@" --stdin --exclude=refs/stash --all; else gs rev-list "$@" --stdin $head; fi 2>/dev/null
 }
+
+entry_of_log='/^[0-9a-f]+ [0-9a-f]+ /'
 
 # leaves: awk's function for whether an entry of HEAD's log left the old commit
 # behind. Asked of every entry in turn. None does whose new commit has the old one
@@ -1524,17 +1527,19 @@ probe_unpushed() {
 	case $scope$headed in
 	'ownref: '*) g rev-parse -q --verify HEAD >/dev/null 2>&1 || head='' ;;
 	esac
-	left=''
+	left='' log=''
 	if [ -s "$D/logs/HEAD" ]; then
 		left=$(awk -F '\t' "$leaves"'
 			function tip(c) { if (c ~ /^[0-9a-f]+$/ && c !~ /^0*$/ && !(c in was)) { was[c] = 1; print c } }
+			!'"$entry_of_log"' { odd = 1 }
 			{ split($1, w, " "); if (NR > 1 && w[1] != now) tip(now); now = w[2] }
 			leaves($2) && w[1] != w[2] { tip(w[1]) }
-			END { tip(now) }' "$D/logs/HEAD" 2>/dev/null)
+			END { tip(now); if (!odd) print "whole" }' "$D/logs/HEAD" 2>/dev/null)
+		case $newline$left in *"$newline"whole) log=$D/logs/HEAD left=${left%whole} && left=${left%"$newline"} ;; esac
 	fi
-	# Without a log of HEAD, or with an emptied one, every commit at hand may be one
-	# that it left.
-	if [ "$scope" = all ] && worked && [ ! -s "$D/logs/HEAD" ]; then
+	# Without a log of HEAD, or with one that was emptied or damaged, every commit at
+	# hand may be one that it left.
+	if [ -z "$log" ] && [ "$scope" = all ] && worked; then
 		left=$(g cat-file --batch-all-objects --batch-check='%(objecttype) %(objectname)' 2>/dev/null | sed -n 's/^commit //p')
 	fi
 	extra=$left
@@ -1573,13 +1578,13 @@ probe_unpushed() {
 	tips=0 rc=0
 	if [ -n "$left" ]; then
 		lost=$(printf '%s\n' "$left" | gs rev-list --parents --ignore-missing --stdin --not --all 2>/dev/null) || rc=$?
-		[ -s "$D/logs/HEAD" ] || lost=$(printf '%s\n' "$lost" | awk '{ c[NR] = $1; for (k = 2; k <= NF; k++) kept[$k] = 1 } END { for (k = 1; k <= NR; k++) if (!(c[k] in kept)) print c[k] }')
+		[ -n "$log" ] || lost=$(printf '%s\n' "$lost" | awk '{ c[NR] = $1; for (k = 2; k <= NF; k++) kept[$k] = 1 } END { for (k = 1; k <= NR; k++) if (!(c[k] in kept)) print c[k] }')
 		lost=$(printf '%s\nleft\n%s\n' "$lost" "$left" | awk '/^left$/ { l = 1; next } !l { c[$1] = 1; next } $1 in c')
 		proven=$(printf '%s\n' "$negatives" | sed -n 's/^\([0-9a-f][0-9a-f]*\).*/\1/p')
 		if [ "$rc" = 0 ] && [ -n "$lost" ]; then
 			names=$({
 				printf '%s\n%s\n' "$lost" "$proven"
-				[ ! -s "$D/logs/HEAD" ] || awk '{ print $2 }' "$D/logs/HEAD"
+				[ -z "$log" ] || awk '{ print $2 }' "$log"
 				printf '%s\n' "$listed" | sed -n 's/^\([0-9a-f][0-9a-f]*\) commit .*/\1/p'
 			} | sed '/^$/d;s/$/^{tree}/' | awk '!was[$0]++')
 			tips=$({
@@ -1588,7 +1593,7 @@ probe_unpushed() {
 				printf '%s\n' "$names" | sed 's/^/name /'
 				printf '%s\n' "$listed" | sed -n 's/^\([0-9a-f][0-9a-f]*\) commit .*/tip \1/p'
 				printf '%s\n' "$proven" | sed 's/^/tip /'
-				[ ! -s "$D/logs/HEAD" ] || sed 's/^/log /' "$D/logs/HEAD"
+				[ -z "$log" ] || sed 's/^/log /' "$log"
 			} | awk "$leaves"'
 				$1 == "lost" { lost[$2] = 1; next }
 				$1 == "tree" { id[++t] = $3 == "tree" ? $2 : ""; next }
