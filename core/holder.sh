@@ -142,7 +142,7 @@ survey() {
 	state=contradictory why='' plan=''
 	for f in * .[!.]* ..?*; do
 		case $f in
-		q | x | mark) ;;
+		q | x | mark) there "$f" || why=unseen ;;
 		plan | g[0-9]* | r[0-9]*) [ -L "$f" ] || ! there "$f" || why=unknown_name ;;
 		*) ! there "$f" || why=unknown_name ;;
 		esac
@@ -269,17 +269,23 @@ END
 	[ -n "$seen" ]
 }
 
+# gone: nothing is called x here, not even what cannot be looked at.
+gone() {
+	look . x
+	[ "$seen" = absent ]
+}
+
 # erase: x and everything below it. Directories are opened to their owner here
 # and nowhere else; files are not touched, they may be linked elsewhere. Where
 # a tree is too deep for rm, its deep parts are first moved up.
 erase() {
 	rm -rf -- x 2>/dev/null
 	status=$?
-	there x || return 0
+	! gone || return 0
 	find x -type d ! -perm -700 -exec chmod u+rwx {} \; 2>/dev/null
 	rm -rf -- x 2>/dev/null
 	status=$?
-	there x || return 0
+	! gone || return 0
 	dig x
 	n=1
 	while there "x/up$n"; do

@@ -278,3 +278,35 @@ func TestAHolderThatStaysIsNotForgottenWithAKeptDirectory(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 }
+
+// Where a tombstone is listed and cannot be looked at, its holder is not empty:
+// the plan that will put it back one day stays.
+func TestAHolderWhoseTombstoneCannotBeSeenKeepsItsPlan(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	p := newPlot(t)
+	p.abandoned("plan", "q")
+	p.mount("tmpfs", "tmpfs", filepath.Join(p.top(), "outside"), 0, "")
+	layers := filepath.Join(p.top(), "outside/layers")
+	for _, dir := range []string{"low", "work", "up/q"} {
+		p.mkdir(filepath.Join(layers, dir))
+	}
+	for _, link := range []string{"g1", "plan"} {
+		must(0, os.Symlink(must(os.Readlink(p.holder(link))), filepath.Join(layers, "up", link)))
+	}
+	must(0, syscall.Setxattr(filepath.Join(layers, "up/q"), "trusted.overlay.redirect", []byte("a/../b"), 0))
+	p.mount("overlay", "overlay", p.holder(), 0, "redirect_dir=on,lowerdir="+layers+"/low,upperdir="+layers+"/up,workdir="+layers+"/work")
+	if _, err := os.Lstat(p.holder("q")); err == nil || os.IsNotExist(err) {
+		t.Fatalf("it can be seen: %v", err)
+	}
+	if g := p.greet(); g.Holder != HolderContradictory {
+		t.Errorf("%+v", g)
+	}
+	if _, failed := p.settle(HolderEmpty); failed == nil || failed.Fault != HalfRemoved {
+		t.Errorf("%+v", failed)
+	}
+	if _, err := os.Readlink(p.holder("plan")); err != nil {
+		t.Errorf("the plan is gone: %v", err)
+	}
+}

@@ -131,7 +131,7 @@ main() {
 	mv -f -- q x 2>/dev/null
 	there x && ! there q && same x "$expected" || ended held "$tasks/$holder"
 	erase
-	! there x || ended left "$(rm -rf -- x 2>&1 | sed 1q)"
+	gone || ended left "$(rm -rf -- x 2>&1 | sed 1q)"
 	unregister
 	[ -z "$stuck" ] || ended stuck "$stuck"
 	drop

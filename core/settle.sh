@@ -23,7 +23,7 @@ finish() {
 		tree x
 		entries=$count
 		erase
-		! there x || ended left "$tasks/$holder/x"
+		gone || ended left "$tasks/$holder/x"
 	fi
 	unregister
 	[ -z "$stuck" ] || ended stuck "$stuck"
