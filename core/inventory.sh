@@ -359,7 +359,8 @@ leads_into_target() {
 
 probe_borrowers() {
 	lent=0 hosted=0 asked=$newline next=0 as='' t=$P/tasks
-	for file in "$t"/*/.git "$t"/*/*/.git "$t"/*/*/*/.git "$t"/* "$t"/*/*.git "$P"/* "$P"/*/.git "$P"/*/* "$P"/*/*/.git "$P"/.[!.]* "$P"/.[!.]*/.git "$P"/.[!.]*/* \
+	# "$P"/*/* is also what lies in tasks.
+	for file in "$t"/*/*/.git "$t"/*/*/*/.git "$t"/*/*.git "$P"/* "$P"/*/.git "$P"/*/* "$P"/*/*/.git "$P"/.[!.]* "$P"/.[!.]*/.git "$P"/.[!.]*/* \
 		"$t"/.[!.]* "$t"/.[!.]*/.git "$t"/*/.[!.]*/.git "$t"/*/.[!.]*/*.git "$t"/*/.[!.]*/*/.git "$t"/*/.[!.]*/worktrees/*/.git "$t"/*/.kandev/* "$t"/*/*/.[!.]*/.git; do
 		[ ! -e "$file" ] && [ ! -L "$file" ] || inside "$file" "$T" || dependant "$file"
 	done
@@ -376,14 +377,15 @@ probe_borrowers() {
 	done
 }
 named() {
-	for file; do physical "$file" && ! inside "$physical" "$T" && dependant "$physical"; done
+	for file; do
+		if ! physical "$file" || inside "$physical" "$T"; then continue; fi
+		case $asked in *"$newline$physical$newline"*) ;; *) asked=$asked$physical$newline && dependant "$physical" ;; esac
+	done
 }
 
 # dependant REPOSITORY: counts it, and every submodule's in it, that needs ours:
 # by a link, a gitfile, borrowed objects, or objects that one inside promised it.
 dependant() {
-	case $asked in *"$newline$1$newline"*) return ;; esac
-	asked=$asked$1$newline
 	for link in "$1" "$1/objects" "$1/refs"; do
 		[ -L "$link" ] && leads_into_target "$link" "${1%/.git}" && hosts "$1" && break
 	done
