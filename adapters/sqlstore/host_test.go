@@ -255,6 +255,20 @@ func TestAC_D21_InitMakesOneInstallationAndRefusesWhatIsNotItsOwn(t *testing.T) 
 					t.Fatal(err)
 				}
 			}
+			applied := map[sqlstore.Dialect]string{sqlstore.SQLite: "1", sqlstore.PostgreSQL: "true"}[dialect]
+			for _, other := range []struct {
+				change, back string
+				want         error
+			}{
+				{`DELETE FROM reclaim_migrations WHERE version_id = 3`, `INSERT INTO reclaim_migrations (version_id, is_applied) VALUES (3, ` + applied + `)`, sqlstore.ErrOutdated},
+				{`INSERT INTO reclaim_migrations (version_id, is_applied) VALUES (4, ` + applied + `)`, `DELETE FROM reclaim_migrations WHERE version_id = 4`, sqlstore.ErrNewer},
+			} {
+				seed{db, dialect}.exec(t, other.change)
+				if _, err := sqlstore.Open(ctx, db, dialect); !errors.Is(err, other.want) {
+					t.Errorf("%s: %v", other.change, err)
+				}
+				seed{db, dialect}.exec(t, other.back)
+			}
 			store, err := sqlstore.Open(ctx, db, dialect)
 			if err != nil {
 				t.Fatal(err)

@@ -25,8 +25,34 @@ var (
 	environmentsPostgres string
 )
 
-// migrationsTable keeps which migrations a database of ours has had.
-const migrationsTable = "reclaim_migrations"
+const (
+	// migrationsTable keeps which migrations a database of ours has had.
+	migrationsTable = "reclaim_migrations"
+	// newest is the migration that a database of ours must have had last.
+	newest = 3
+)
+
+// ErrOutdated says that a database of ours lacks what this version asks it for:
+// an answer from it could leave out somebody's right to a directory.
+var ErrOutdated = errors.New("an older reclaim made this database; run reclaim db init on it once, which keeps every row")
+
+// ErrNewer says that a newer version has changed a database of ours.
+var ErrNewer = errors.New("a newer reclaim has changed this database; use that one")
+
+// upToDate says whether a database of ours is as this version makes it.
+func (r *Rows) upToDate(ctx context.Context) error {
+	var version int64
+	err := r.row(ctx, r.db, `SELECT COALESCE(MAX(version_id), 0) FROM `+migrationsTable).Scan(&version)
+	switch {
+	case err != nil:
+		return fmt.Errorf("how old the database is cannot be told: %w", err)
+	case version < newest:
+		return ErrOutdated
+	case version > newest:
+		return ErrNewer
+	}
+	return nil
+}
 
 // ErrNotEmpty is wrapped by Init's refusal of a database with tables that are
 // not ours.
@@ -51,16 +77,15 @@ func Init(ctx context.Context, db *sql.DB, dialect Dialect) error {
 	case err != nil:
 		return err
 	}
-	speaks, places, environments := goose.DialectSQLite3, placesSQLite, environmentsSQLite
+	speaks, texts := goose.DialectSQLite3, []string{tables, placesSQLite, environmentsSQLite}
 	if dialect == PostgreSQL {
-		speaks, places, environments = goose.DialectPostgres, placesPostgres, environmentsPostgres
+		speaks, texts = goose.DialectPostgres, []string{tables, placesPostgres, environmentsPostgres}
 	}
-	provider, err := goose.NewProvider(speaks, db, nil, goose.WithTableName(migrationsTable), goose.WithDisableGlobalRegistry(true),
-		goose.WithGoMigrations(
-			statements(1, tables),
-			statements(2, places),
-			statements(3, environments),
-		))
+	var migrations []*goose.Migration
+	for i, text := range texts[:newest] {
+		migrations = append(migrations, statements(int64(i+1), text))
+	}
+	provider, err := goose.NewProvider(speaks, db, nil, goose.WithTableName(migrationsTable), goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(migrations...))
 	if err != nil {
 		return fmt.Errorf("the migrations: %w", err)
 	}

@@ -52,10 +52,14 @@ func Over(db *sql.DB, dialect Dialect) *Rows { return &Rows{db: db, dialect: dia
 // ports.Jobs, ports.Sessions, ports.Records and ports.TaskEnds.
 type Store struct{ *Rows }
 
-// Open opens a database that Init made. ErrNotOurs says that it is another.
+// Open opens a database that Init made. ErrNotOurs says that it is another,
+// ErrOutdated and ErrNewer that another version made it what it is.
 func Open(ctx context.Context, db *sql.DB, dialect Dialect) (*Store, error) {
 	s := &Store{&Rows{db: db, dialect: dialect, ours: true}}
 	if err := s.Ours(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.upToDate(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
