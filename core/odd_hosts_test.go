@@ -180,7 +180,7 @@ func TestNoExportedOptionOfBashBendsAScript(t *testing.T) {
 	for _, shell := range [][]string{{"bash"}, {"bash", "--posix"}} {
 		odd := func(p *plot) *plot {
 			p.shell = shell
-			p.env = []string{"SHELLOPTS=allexport:errexit:noclobber:noglob", "BASHOPTS=dotglob:failglob:nocaseglob:nocasematch:nullglob"}
+			p.env = []string{"SHELLOPTS=allexport:errexit:keyword:noclobber:noglob:pipefail", "BASHOPTS=dotglob:failglob:nocaseglob:nocasematch:nullglob"}
 			return p
 		}
 		p := odd(newPlot(t))

@@ -10,6 +10,8 @@ newline='
 '
 unset -f command unset export 2>/dev/null || :
 unalias -a 2>/dev/null || :
+# shellcheck disable=SC3040 # where they are known
+{ command set +k; command set +o pipefail; } 2>/dev/null || :
 for name in git awk sed tr od find stat ls cat env rm mv mkdir rmdir chmod ps lsof mount uname id date sort head wc \
 	readlink dirname basename tail xargs cksum grep ln cut sysctl print cd pwd test "[" printf echo read kill wait true false umask type hash getopts; do
 	command unset -f "$name" 2>/dev/null || :

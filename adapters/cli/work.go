@@ -102,7 +102,7 @@ func newWorker(store *sqlstore.Store, dialer ports.Dialer, rules ports.Policy, l
 	dialer = worker.Fenced(dialer)
 	return &worker.Worker{
 		Name: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:8])),
-		Jobs: store, Tasks: store, Sessions: store, Log: log, PerHost: perHost, Observe: observe,
+		Jobs: store, Tasks: store, Sessions: store, Prepared: store, Log: log, PerHost: perHost, Observe: observe,
 		Stops: &worker.Stopping{Dialer: dialer, Sessions: store, Jobs: store, Log: log},
 		Phase: &job.Phase{Dialer: dialer, Owners: store, Policy: rules, Row: store, Records: store, Log: log, PerHost: perHost, Observe: observe, Watch: watch},
 	}

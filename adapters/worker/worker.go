@@ -59,6 +59,13 @@ type Worker struct {
 	Stops    Stops
 	Phase    Phase
 
+	// Prepared settles prepared jobs that a crash left (ports.TaskEnds), at every
+	// look for stale leases: one that nobody settles keeps its directory from
+	// everybody for ever. Nil where the backend does it.
+	Prepared interface {
+		Reconcile(ctx context.Context, before time.Time) (int, error)
+	}
+
 	Log  *slog.Logger    // nil is silent
 	Wake <-chan struct{} // where set, a receive looks for due jobs at once
 
@@ -250,8 +257,20 @@ func (w *Worker) revive(ctx context.Context, last *time.Time) error {
 	if n > 0 {
 		w.log().InfoContext(ctx, "jobs whose lease went stale are due again", "jobs", n)
 	}
+	if w.Prepared == nil {
+		return nil
+	}
+	switch n, err := w.Prepared.Reconcile(ctx, time.Now().Add(-archiving)); {
+	case err != nil:
+		w.log().WarnContext(ctx, "the prepared jobs cannot be settled", "worker", w.Name, "error", err)
+	case n > 0:
+		w.log().InfoContext(ctx, "prepared jobs that a crash left were settled", "jobs", n)
+	}
 	return nil
 }
+
+// archiving is for how long a prepared row is left to whoever prepared it.
+const archiving = 15 * time.Minute
 
 // next is the oldest due job whose hosts have room.
 func (w *Worker) next(ctx context.Context, flights map[flightKey]flight, seen map[string]time.Time, passed *passedOver) (ports.Job, bool, error) {

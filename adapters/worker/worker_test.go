@@ -527,6 +527,40 @@ func TestOnlyStaleLeasesAreRecovered(t *testing.T) {
 	})
 }
 
+// settled tells what a worker asks to be settled.
+type settled func(before time.Time) (int, error)
+
+func (s settled) Reconcile(_ context.Context, before time.Time) (int, error) { return s(before) }
+
+func TestPreparedJobsThatACrashLeftAreSettledWhileTheWorkerRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{}
+		ctx, cancel := context.WithCancel(t.Context())
+		w := on(q, "w", nothingRuns, func(context.Context, job.Job) (job.Report, error) { return job.Report{}, nil })
+		var asked int
+		w.Prepared = settled(func(before time.Time) (int, error) {
+			if left := time.Since(before); left != 15*time.Minute {
+				t.Errorf("a row is left to whoever prepared it for %s", left)
+			}
+			if asked++; asked == 1 {
+				return 0, errors.New("the database is away") // no reason to stop working
+			}
+			q.add("j", "t", "a")
+			if asked == 3 {
+				cancel()
+			}
+			return 1, nil
+		})
+		start := time.Now()
+		if err := w.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); asked != 3 || took < 10*time.Second || took > 20*time.Second {
+			t.Errorf("asked %d times in %s", asked, took)
+		}
+	})
+}
+
 func TestAnObserverJudgesEverythingAndWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{}
