@@ -46,7 +46,8 @@ func (q Remove) Script() Script {
 // whole says that the question itself names what may be removed. One that does
 // not can never be answered with Removed.
 func (q Remove) whole() bool {
-	return digits(q.Manifest.Device) && digits(q.Manifest.Inode) && q.Manifest.Digest != "" && q.Manifest.Count > 0
+	number := func(s string) bool { return digits(s) && (s == "0" || s[0] != '0') } // of any length: an inode takes 64 bits
+	return number(q.Manifest.Device) && number(q.Manifest.Inode) && q.Manifest.Digest != "" && q.Manifest.Count > 0
 }
 
 // Judge reads the answer. Removed is said only by a whole answer to this very

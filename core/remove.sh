@@ -54,14 +54,29 @@ quarantine() {
 	withdraw immovable
 }
 
+# refused HOW [WHAT]: no holder was made. Whoever comes too late hears that first.
+refused() {
+	clock
+	[ -z "$late" ] || ended "$late" "$now"
+	ended "$@"
+}
+# clock: the host's, in $now; and in $late why it lets no removal begin, if it does not.
+clock() {
+	late='' now=$(date +%s)
+	case $now in
+	'' | *[!0-9]*) late=no_clock now='' ;;
+	*) [ "$now" -le "$not_after" ] || late=late ;;
+	esac
+}
+
 # occupied: another's holder is there.
 occupied() {
 	look . "$holder"
 	[ "$seen" != directory ] || ! cd -P "./$holder" 2>/dev/null || {
 		claimed
-		if [ "$last" -gt 0 ] && alive "g$last"; then ended busy "$claim"; fi
+		if [ "$last" -gt 0 ] && alive "g$last"; then refused busy "$claim"; fi
 	}
-	ended occupied "$tasks/$holder"
+	refused occupied "$tasks/$holder"
 }
 
 # busy DIR PATH: whoever works in DIR, whose path is PATH, in $lives: by the
@@ -83,20 +98,20 @@ busy() {
 main() {
 	tasks=$root/tasks
 	[ -n "$expected" ] && [ -n "$taken" ] || ended unasked
-	enter "$root" || ended "tasks_$seen"
+	enter "$root" || refused "tasks_$seen"
 	look . "$segment"
-	[ "$seen" = directory ] || ended "target_$seen"
+	[ "$seen" = directory ] || refused "target_$seen"
 	there "./$holder" && occupied
 	speak "./$segment" .
-	[ "$identity" = "$expected" ] || ended replaced
-	[ "$above" = "${expected% *}" ] || ended mount "$tasks/$segment"
-	mounted "$tasks/$segment" || ended no_mounts
-	[ -z "$mount" ] || ended mount "$mount"
+	[ "$identity" = "$expected" ] || refused replaced
+	[ "$above" = "${expected% *}" ] || refused mount "$tasks/$segment"
+	mounted "$tasks/$segment" || refused no_mounts
+	[ -z "$mount" ] || refused mount "$mount"
 	ourselves
 	foreign=$(find "./$segment" ! -user "$uid" -print 2>/dev/null)
-	[ -z "$foreign" ] || ended foreign "${foreign%%"$newline"*}"
+	[ -z "$foreign" ] || refused foreign "${foreign%%"$newline"*}"
 	busy "./$segment" "$tasks/$segment"
-	[ -z "$lives" ] || ended live "$lives"
+	[ -z "$lives" ] || refused live "$lives"
 
 	mkdir "./$holder" 2>/dev/null || {
 		there "./$holder" && occupied
@@ -105,9 +120,11 @@ main() {
 	cd -P "./$holder" 2>/dev/null && [ "$PWD" = "$tasks/$holder" ] || ended no_holder
 	# Only now: the looks last as long as they like, and whoever saw no holder after
 	# the limit counts on it that none is made any more.
-	now=$(date +%s)
-	case $now in '' | *[!0-9]*) unclaimed; ended no_clock ;; esac
-	[ "$now" -le "$not_after" ] || { unclaimed; ended late "$now"; }
+	clock
+	[ -z "$late" ] || {
+		unclaimed
+		ended "$late" "$now"
+	}
 	claim remove || { unclaimed && ended no_note; ended busy; }
 	survey
 	[ "$mine" = 1 ] && [ "$state" = empty ] && [ -z "$plan" ] || {
