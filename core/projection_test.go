@@ -161,3 +161,31 @@ func TestWhatALaunchCameToIsWrittenOverTheProjection(t *testing.T) {
 		t.Errorf("%v %s", err, raw)
 	}
 }
+
+// What an open task's environment claims is where its row and its executor lead;
+// what they leave open may be ours.
+func TestAnEnvironmentClaimsTheDirectoryThatItsRowNames(t *testing.T) {
+	ours := Target{Host: "build1", Port: 22, Fingerprint: "SHA256:abc", WorkdirRoot: "~/.kandev", TaskDir: "/home/dev/.kandev/tasks/fix-login"}
+	for _, row := range []struct {
+		path, executor string
+		ours           bool
+	}{
+		{"/home/dev/.kandev/tasks/fix-login", `{"ssh_host":"build1"}`, true},
+		{"/home/dev/.kandev/tasks/fix-login", `{"ssh_host":" BUILD1. ","ssh_port":"22"}`, true},
+		{"/home/dev/.kandev/tasks/fix-login", `{"ssh_host":"build2"}`, false},
+		{"/home/dev/.kandev/tasks/fix-login", `{"ssh_host":"build2","ssh_host_fingerprint":"SHA256:abc"}`, true},
+		{"/home/dev/.kandev/tasks/fix-login", `{"ssh_host_alias":"build2"}`, true}, // an alias may lead anywhere
+		{"/home/dev/.kandev/tasks/fix-login", `{`, true},
+		{"/home/dev/.kandev/tasks/fix-login", ``, true},
+		{"/home/dev/.kandev/tasks/other", `{"ssh_host":"build1"}`, false},
+		{"", `{"ssh_host":"build1"}`, false},
+	} {
+		c := EnvironmentClaim("t-2", row.path, []byte(row.executor))
+		if c.TaskID != "t-2" || c.TaskTerminal || c.Stopped || c.OptedIn {
+			t.Errorf("%+v: %+v lets something go", row, c)
+		}
+		if c.Matches(ours) != row.ours {
+			t.Errorf("%+v: ours is %v", row, !row.ours)
+		}
+	}
+}
