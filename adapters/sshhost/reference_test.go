@@ -216,9 +216,10 @@ func TestRoundTripsAreFewAndDoNotGrowWithTheCheckouts(t *testing.T) {
 // operation is one directory reclaimed by either.
 //
 // On two idle cores we were 4.6, 9.7 and 19 times as fast at 100 ms for 1, 4 and 16
-// checkouts, and 0.70, 1.2 and 2.1 times at none. What keeps one checkout from 0.77
-// at none are the programs of the two scripts: 18 look (87 ms), 19 remove (96 ms), two
-// of which look at every process of the host (13 ms of processor time each).
+// checkouts, and 0.67 to 0.70, 1.2 and 1.8 to 2.1 times at none. What keeps one checkout
+// from 0.77 at none are the programs of the two scripts: 18 look (64 to 87 ms), 19
+// remove (83 to 96 ms), two of which look at every process of the host (13 ms of
+// processor time each).
 func BenchmarkAgainstReference(b *testing.B) {
 	y := newYard(b)
 	for _, n := range []int{1, 4, 16} {
