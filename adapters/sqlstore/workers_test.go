@@ -442,11 +442,7 @@ func TestAC_D11_AJobIsNotMadeAgainInTheMiddleOfAnUnarchive(t *testing.T) {
 	}
 	made := make(chan error, 1)
 	go func() { _, err := store.Desk().JudgeAgain(context.Background(), "j"); made <- err }()
-	for waits, end := 0, time.Now().Add(time.Minute); waits == 0 && len(made) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if err := db.QueryRow(`SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE tasks%'`).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
-	}
+	blocked(t, db, `UPDATE tasks%`, made)
 	if err := opening.Commit(); err != nil {
 		t.Fatal(err)
 	}
@@ -507,15 +503,28 @@ func TestAPreparedJobWhoseTaskEndsAtThisMomentIsActivated(t *testing.T) {
 	}
 	settled := make(chan error, 1)
 	go func() { _, err := store.Reconcile(context.Background(), time.Now().Add(time.Hour)); settled <- err }()
-	for waits, end := 0, time.Now().Add(time.Minute); waits == 0 && len(settled) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if err := db.QueryRow(`SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE task_resource%'`).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
-	}
+	blocked(t, db, `UPDATE task_resource%`, settled)
 	if err := ending.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-settled; err != nil || rows.GetJob(t, "j").State != ports.Pending {
 		t.Errorf("%s %v", rows.GetJob(t, "j").State, err)
+	}
+}
+
+// blocked returns once a statement that looks so waits for a lock, or has an answer.
+func blocked(t *testing.T, db *sql.DB, like string, answer <-chan error) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); len(answer) == 0; time.Sleep(5 * time.Millisecond) {
+		var waits int
+		if err := db.QueryRow(`SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1`, like).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		if waits > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no statement like %q waits for a lock", like)
+		}
 	}
 }
